@@ -4,6 +4,7 @@
 
 #include "codegen/base/format.hpp"
 #include "tests/user_kernels/along_k.hpp"
+#include "tests/user_kernels/traced.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -25,36 +26,37 @@ const Computed computed[] = {
     {"twice", [](const Value& x, DType to) { return x.astype(to) + x.astype(to); }},
 };
 
-struct Shape {
+struct Blocks {
   std::int64_t m, n, k, steps;
 };
 
-struct Kernel {
+struct Converted {
   DType a, b, to;
   const Computed *left, *right;
-  Shape shape;
-  bool trans_b = false, grid = false;
+  Blocks shape;
+  bool trans_b = false, grid = false, persistent = false;
   int stages = 0;
 };
 
-std::string name_of(const Kernel& p) {
+std::string name_of(const Converted& p) {
   return fmt::format("{} {} by {} {} in {}, {}x{}x{}, {} steps, trans_b {}, grid {}, stages {}",
                      p.left->name, p.a.name(), p.right->name, p.b.name(), p.to.name(), p.shape.m,
                      p.shape.n, p.shape.k, p.shape.steps, p.trans_b, p.grid, p.stages);
 }
 
-Value product(const Kernel& p, const Value& a, const Value& b) {
+Value product(const Converted& p, const Value& a, const Value& b) {
   return dot(p.left->of(a, p.to), p.right->of(b, p.to), {.trans_b = p.trans_b});
 }
 
-graph::Graph kernel(const Kernel& p) {
+graph::Graph kernel(const Converted& p) {
   const auto [m, n, k, steps] = p.shape;
-  const Shape s = p.shape;
+  const Blocks s = p.shape;
   // The last rows of blocks end within their arrays' blocks.
   const std::int64_t rows = 2 * m - 3;
-  PallasCallOptions options{.name = "converted",
-                            .out_type = ShapeDtype{{rows, n}, f32},
-                            .compiler_params = {.num_stages = p.stages}};
+  PallasCallOptions options{
+      .name = "converted",
+      .out_type = ShapeDtype{{rows, n}, f32},
+      .compiler_params = {.num_stages = p.stages, .persistent = p.persistent}};
   const std::vector<trace::ArgumentType> types{
       array({rows, k * steps}, p.a),
       p.trans_b ? array({n, k * steps}, p.b) : array({k * steps, n}, p.b)};
@@ -101,7 +103,7 @@ graph::Graph kernel(const Kernel& p) {
       options, types);
 }
 
-void check(const Kernel& p, int cc) {
+void check(const Converted& p, int cc) {
   INFO(name_of(p) << " on sm_" << cc);
   try {
     CHECK(problem_of(kernel(p), {}, cc) == "");
@@ -113,29 +115,44 @@ void check(const Kernel& p, int cc) {
 }  // namespace
 
 TEST_CASE("operands that threads convert agree, of every dtype and in both styles") {
-  constexpr Shape shapes[] = {
+  constexpr Blocks shapes[] = {
       {64, 64, 64, 3}, {128, 128, 64, 5}, {64, 96, 32, 2}, {64, 64, 64, 1}, {64, 40, 48, 4}};
   std::size_t number = 0;
   for (const DType narrow : {i8, u8, f8e4m3, f8e5m2, f32})
     for (const DType to : {bf16, f16})
       for (const bool left : {false, true})
-        for (const Shape& shape : shapes) {
+        for (const Blocks& shape : shapes) {
           ++number;
           // One of five, of each dtype others.
           if (!is_full() && (number + number / 5) % 5 != 0) continue;
           const Computed& of = computed[number % std::size(computed)];
-          Kernel p{.a = left ? narrow : to,
-                   .b = left ? to : narrow,
-                   .to = to,
-                   .left = left ? &of : &computed[0],
-                   .right = left ? &computed[0] : &of,
-                   .shape = shape,
-                   .trans_b = number % 3 == 0,
-                   .grid = number % 2 == 0,
-                   .stages = number % 4 == 0 ? 2 : 0};
+          Converted p{.a = left ? narrow : to,
+                      .b = left ? to : narrow,
+                      .to = to,
+                      .left = left ? &of : &computed[0],
+                      .right = left ? &computed[0] : &of,
+                      .shape = shape,
+                      .trans_b = number % 3 == 0,
+                      .grid = number % 2 == 0,
+                      .persistent = number % 2 == 1 && shape.steps > 2,
+                      .stages = number % 4 == 0 ? 2 : 0};
           check(p, 90);
           if (number % 4 == 1 || is_full()) check(p, 80);
         }
+}
+
+TEST_CASE("rows that an array chooses, copied ahead, agree") {
+  using user_kernels::Tile;
+  for (const int cc : {80, 90}) {
+    CAPTURE(cc);
+    const auto check = [&](std::int64_t m, std::int64_t k, const Tile& tile) {
+      const auto of = user_kernels::gathered_matmul({.m = m, .n = 64, .k = k, .tile = tile});
+      CHECK(problem_of(graph_of(of), {}, cc) == "");
+    };
+    check(128, 256, {64, 64, 64});
+    check(128, 64, {64, 64, 32});
+    check(64, 32, {64, 64, 32});
+  }
 }
 
 TEST_CASE("both operands that threads compute agree") {
