@@ -165,6 +165,36 @@ void add_rows(std::vector<Case>& all) {
       {"top_k_softmax", [] { return top_k_softmax({.columns = 256, .block = 16}); }, 0, ""});
 }
 
+void add_model_rows(std::vector<Case>& all) {
+  const auto add = [&](const char* name, std::function<UserKernel()> make) {
+    all.push_back({name, std::move(make), 0, ""});
+  };
+  const Rows one{.columns = 4096, .block = 1}, some{.columns = 1024, .block = 4},
+      heads{.rows = 65536, .columns = 128, .block = 64};
+  constexpr DimOptions eights{.multiple_of = 8, .at_most = 4096};
+  add("layer_norm", [=] { return layer_norm(one, 4096); });
+  add("layer_norm_symbolic", [=] { return layer_norm(one, dim("n", eights)); });
+  add("layer_norm_unknown", [=] { return layer_norm(one, dim("n")); });
+  add("rms_norm_residual", [=] { return rms_norm_residual(one); });
+  add("bias_gelu", [=] { return bias_gelu(some); });
+  add("softmax_backward", [=] { return softmax_backward(some); });
+  add("scaled_and_summed", [=] { return scaled_and_summed(some); });
+  add("transposed", [=] { return transposed({.block = 64}); });
+  add("group_norm", [=] { return group_norm({.rows = 4096, .columns = 1024, .block = 8}); });
+  add("dropout", [=] { return dropout(some); });
+  add("quantised_rows", [=] { return quantised_rows(some, i8); });
+  add("quantised_rows_fp8", [=] { return quantised_rows(some, f8e4m3); });
+  add("restored_rows", [=] { return restored_rows(some, i8); });
+  add("embedding", [=] { return embedding(one); });
+  add("rotary_halves", [=] { return rotary(heads, Rotary::halves); });
+  add("rotary_concatenated", [=] { return rotary(heads, Rotary::concatenated); });
+  add("rotary_interleaved", [=] { return rotary(heads, Rotary::interleaved); });
+  add("gated", [=] { return gated(some); });
+  add("adam", [=] { return adam(some); });
+  add("label_gradient", [=] { return label_gradient(one); });
+  add("column_sums", [=] { return column_sums(some); });
+}
+
 }  // namespace
 
 const std::vector<Case>& cases() {
@@ -174,6 +204,7 @@ const std::vector<Case>& cases() {
     add_other_products(result);
     add_attention(result);
     add_rows(result);
+    add_model_rows(result);
     return result;
   }();
   return all;

@@ -164,4 +164,38 @@ UserKernel layer_norm_backward(const Rows& rows, std::int64_t programs = 128);
 UserKernel scan_by_chunks(const Rows& rows);
 UserKernel top_k_softmax(const Rows& rows, std::int64_t k = 8);
 
+// ---- rows between products (model_rows.cpp)
+
+/// `columns`, of which there are no more than rows.columns, may be a symbol.
+UserKernel layer_norm(const Rows& rows, const Dim& columns);
+/// x + residual, and its norm.
+UserKernel rms_norm_residual(const Rows& rows);
+/// gelu(x + bias), and what backward needs of it.
+UserKernel bias_gelu(const Rows& rows);
+UserKernel softmax_backward(const Rows& rows);
+/// 2 x in f16, and for each of `programs` the sum of its rows, along a sequential axis.
+UserKernel scaled_and_summed(const Rows& rows, std::int64_t programs = 128);
+/// Blocks of rows.block squared.
+UserKernel transposed(const Rows& rows);
+/// Images of channels, in groups of rows.block.
+UserKernel group_norm(const Rows& rows, std::int64_t groups = 32);
+/// Random numbers by a counter; and what was kept.
+UserKernel dropout(const Rows& rows);
+/// To i8 or f8e4m3, with a scale for each row.
+UserKernel quantised_rows(const Rows& rows, DType to);
+UserKernel restored_rows(const Rows& rows, DType from);
+/// Rows of a table, by prefetched numbers, and one for each place.
+UserKernel embedding(const Rows& rows, std::int64_t words = 32000);
+/// Pairs that stand in two halves of a row, stored by halves or as one, or beside each other.
+enum class Rotary { halves, concatenated, interleaved };
+UserKernel rotary(const Rows& rows, Rotary kind);
+/// silu of one half of a row times the other.
+UserKernel gated(const Rows& rows);
+/// f32 weights and moments, gradients of rows.dtype, and a rounded copy.
+UserKernel adam(const Rows& rows);
+/// softmax - the label, and the loss.
+UserKernel label_gradient(const Rows& rows);
+/// For each of `programs` the sum of its rows, in a loop.
+UserKernel column_sums(const Rows& rows, std::int64_t programs = 128);
+
 }  // namespace palladium::user_kernels

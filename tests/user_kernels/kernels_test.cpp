@@ -374,3 +374,53 @@ TEST_CASE("folds of rows in every spelling agree") {
   check_turn(0, "scan", scan_by_chunks({.rows = 32, .columns = 512, .block = 8}));
   check_turn(0, "top k", top_k_softmax({.rows = 8, .columns = 64, .block = 4}, 3));
 }
+
+TEST_CASE("what stands between products, row by row, agrees, whatever the sizes") {
+  std::size_t number = 0;
+  const auto both = [&](const char* name, const std::function<UserKernel(const Rows&)>& make) {
+    for (const std::int64_t columns : {256, 1000, 129 * 8, 36})
+      for (const DType dtype : {bf16, f32}) {
+        if (!is_full() && (columns == 1000) == (dtype == f32)) continue;
+        check_turn(number++, fmt::format("{} of {} columns of {}", name, columns, dtype.name()),
+                   make({.rows = 16, .columns = columns, .block = 4, .dtype = dtype}));
+      }
+  };
+  both("layer norm", [](const Rows& p) { return layer_norm(p, p.columns); });
+  both("rms norm", rms_norm_residual);
+  both("gelu", bias_gelu);
+  both("softmax backward", softmax_backward);
+  both("scaled", [](const Rows& p) { return scaled_and_summed(p, 2); });
+  both("group norm", [](const Rows& p) { return group_norm(p, 2); });
+  both("dropout", dropout);
+  both("quantised", [](const Rows& p) { return quantised_rows(p, i8); });
+  both("restored", [](const Rows& p) { return restored_rows(p, i8); });
+  both("rotary", [](const Rows& p) { return rotary(p, Rotary::halves); });
+  both("rotary as one", [](const Rows& p) { return rotary(p, Rotary::concatenated); });
+  both("rotary of neighbours", [](const Rows& p) { return rotary(p, Rotary::interleaved); });
+  both("gated", gated);
+  both("adam", adam);
+  both("column sums", [](const Rows& p) { return column_sums(p, 2); });
+  check_turn(0, "transposed", transposed({.rows = 64, .columns = 128, .block = 32}));
+  check_turn(0, "fp8", quantised_rows({.rows = 8, .columns = 64, .block = 4}, f8e4m3));
+  check_turn(0, "embedding", embedding({.rows = 6, .columns = 72, .block = 1}, 9),
+             [](test::Call& call) {
+               put<std::int32_t>(call, 0, {3, 0, 8, 8, 1, 5});
+             });
+  check_turn(0, "labels", label_gradient({.rows = 8, .columns = 100, .block = 2}),
+             [](test::Call& call) {
+               put<std::int32_t>(call, 1, {3, 0, 99, 8, 1, 5, 0, 64});
+             });
+}
+
+TEST_CASE("a norm of a symbol's columns agrees, of all that a block holds") {
+  for (const bool known : {true, false}) {
+    const Dim n = known ? dim("n", {.multiple_of = 8, .at_most = 256}) : dim("n");
+    const graph::Graph g = graph_of(layer_norm({.rows = 6, .columns = 256, .block = 2}, n));
+    for (const int cc : {90, 80})
+      for (const std::int64_t columns : {8, 72, 256, 1, 77, 255}) {
+        if (known && columns % 8 != 0) continue;
+        INFO(columns << " columns on " << cc);
+        CHECK(problem_of(g, {columns}, cc) == "");
+      }
+  }
+}
