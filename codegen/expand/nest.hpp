@@ -129,6 +129,8 @@ class Nest : private passes::Elements {
   Folding folding(const lowered::Reduce& s);
   void start_folding(Folding& f);
   ExprId folded_elements(const lowered::Reduce& s);
+  ExprId folded(const Folding& f, ExprId into, ExprId value);
+  std::map<ExprId, ExprId> products_;  // what names of them stand for
   void fold_elements(const lowered::Reduce& s, const Folding& f);
   void fold_threads(const lowered::Reduce& s, const Folding& f);
   void keep_result(const lowered::Reduce& s, const Folding& f);

@@ -61,6 +61,16 @@ ExprId Nest::folded_elements(const lowered::Reduce& s) {
   return predicate(padding(folded));
 }
 
+// A product is added with one rounding, where those of the user's own sums are.
+ExprId Nest::folded(const Folding& f, ExprId into, ExprId value) {
+  const auto named = products_.find(value);
+  const thread::Expr x = e_[named == products_.end() ? value : named->second];
+  const bool is_product = x.node == thread::Node::op && x.op == graph::Op::Mul && x.type == f.type;
+  if (g_.fma && is_product && f.type.is_float() && f.how == thread::Fold::sum)
+    return e_.op(graph::Op::Fma, f.type, {x.args[0], x.args[1], into});
+  return e_.call(Row::fold, f.type, {e_.fold(f.how), into, value});
+}
+
 void Nest::fold_elements(const lowered::Reduce& s, const Folding& f) {
   constexpr thread::Depends on_elements = thread::on_element | thread::in_element;
   DimMap kept;
@@ -73,7 +83,7 @@ void Nest::fold_elements(const lowered::Reduce& s, const Folding& f) {
       e_.sum(shared ? low_register_index(kept, bits) : register_index(f.result, kept));
   const ExprId to = f.accumulator(e_, at), exists = folded_elements(s);
   const auto fold = [&](ExprId into, ExprId value) {
-    b_.add(thread::Assign{into, e_.call(Row::fold, f.type, {e_.fold(f.how), into, value})});
+    b_.add(thread::Assign{into, folded(f, into, value)});
   };
   // A vector that is beyond the value as a whole is left out as a whole.
   const bool by_vectors = vector_ > 1 && exists != no_expr &&

@@ -27,7 +27,10 @@ constexpr std::uint32_t converted_vector = UINT32_MAX, vector_of_halves = UINT32
 }  // namespace
 
 ExprId Nest::temporary(const char* of, ExprId value) {
-  return b_.let({.name = prefix(of), .temporary = true, .type = e_[value].type}, value);
+  const ExprId name =
+      b_.let({.name = prefix(of), .temporary = true, .type = e_[value].type}, value);
+  if (e_[value].node == thread::Node::op && e_[value].op == Op::Mul) products_[name] = value;
+  return name;
 }
 
 std::vector<ExprId> Nest::hoisted(std::vector<ExprId> operands) {

@@ -21,6 +21,7 @@ Expander::Along Expander::along(WindowId window, int d) const {
   Along a{.d = d,
           .begins_inside = passes::begins_inside(g_, m, d),
           .loaded = passes::loaded(l_, l_.windows[window], d)};
+  a.begins_inside = a.begins_inside || (m.index_map != no_region && a.loaded.in_bounds);
   const Dim& extent = m.array_aval.shape[d];
   if (a.begins_inside && (is_short(m) || (extent.is_static() && extent.value() <= INT32_MAX)))
     a.type = i32;

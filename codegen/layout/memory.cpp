@@ -9,6 +9,7 @@
 namespace palladium::layout {
 namespace {
 
+constexpr int longest_run = 64;  // bytes that a thread takes by accesses which follow one another
 constexpr int vector_bytes = 16, sector_bytes = 32, bank_bytes = 4, banks = 32;
 
 // Clocks: a sector moved to use, one that another warp has moved already, one moved in vain, an
@@ -59,6 +60,14 @@ double ideal_sectors_of_access(std::span<const std::int64_t> distances, std::int
   return std::max(1.0, static_cast<double>(bytes << apart) / sector_bytes);
 }
 
+// Elements of the last dimension that follow one another in a thread's registers.
+std::int64_t run_of(const Layout& l) {
+  std::size_t bits = 0;
+  while (bits < l.reg.size() && l.reg[bits] == 1u << bits) ++bits;
+  return std::int64_t{1} << std::min<std::size_t>(bits,
+                                                  static_cast<std::size_t>(l.tile_bits.back()));
+}
+
 // Lanes whose accesses the memory serves together: 128 bytes' worth.
 int lanes_together(int access_bytes) {
   return std::countr_zero(128u / static_cast<unsigned>(std::max(access_bytes, bank_bytes)));
@@ -99,7 +108,12 @@ AccessCost access_cost(const Layout& layout, int vector, int element_bytes,
   AccessCost cost{.accesses = layout.registers() / vector};
   const std::int64_t bytes = std::int64_t{vector} * element_bytes;
   const double in_all = layout.warps() * filled * static_cast<double>(cost.accesses);
-  const double moved = in_all * sectors_of_access(distances, bytes);
+  // What a thread takes by accesses that follow one another is brought by the first of them.
+  const std::int64_t run = run_of(layout);
+  const bool follow = bytes == vector_bytes && run * element_bytes <= longest_run;
+  const std::int64_t joined = follow ? run / vector : 1;
+  const double moved =
+      in_all * sectors_of_access(distances, bytes * joined) / static_cast<double>(joined);
   const double ideal = in_all * ideal_sectors_of_access(distances, bytes);
   const double wasted = std::max(0.0, moved - ideal);
   cost.sectors = std::llround(moved);

@@ -313,6 +313,24 @@ int AccessModel::widest_of_block(WindowId window) {
                 [&](const Coordinates& c) { return window_address(window, c); });
 }
 
+bool AccessModel::has_neighbours(ValueId ref) {
+  const Extents& shape = g_[ref].type.shape;
+  const ExprId element = unknown(i32, {.low = 0, .high = 1, .depends = thread::on_element});
+  constexpr thread::Depends on_elements = thread::on_element | thread::in_element;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    Coordinates c;
+    for (std::size_t k = 0; k < shape.size(); ++k)
+      c.push_back(Affine::term(k == d ? element : unknown(i32, {.low = 0})));
+    const Address a = g_[ref].op == graph::Op::Param
+                          ? window_address(l_.window_of[ref], c)
+                          : address(ref, c, DimMap(c.size(), opaque_dim));
+    if (shape[d] > 1 && a.parts.empty() && a.offset.coefficient(element) == 1 &&
+        (e_.depends(a.offset.without(element)) & on_elements) == 0)
+      return true;
+  }
+  return false;
+}
+
 template <class F>
 int AccessModel::widest(const graph::Type& type, F&& address_of) {
   const int rank = static_cast<int>(type.shape.size());

@@ -33,6 +33,10 @@ class AccessModel : protected Elements {
                                          const layout::Layout& layout);
   /// Elements of the view that are neighbours, aligned, and in or out of bounds, together.
   int whole_width(ValueId ref, const DimMap& map);
+  /// Whether elements of the view, in some dimension, are neighbours in memory.
+  bool has_neighbours(ValueId ref);
+  /// What divides the extent.
+  std::int64_t multiple(const Dim& d) { return e_.facts(dim(d)).multiple; }
   /// Elements that one access reads of a view of a staged window.
   int staged_width(ValueId ref, const DimMap& map);
   /// Wavefronts of such an access: 1 where no bank has two words to give.

@@ -149,6 +149,17 @@ bool Elements::next_operand(Pending& p, Pending& operand, ExprId& value) {
   return false;
 }
 
+namespace {
+
+// Of a power of two, which gives the same as a factor.
+std::optional<float> exact_inverse(double x) {
+  int exponent = 0;
+  if (std::abs(std::frexp(x, &exponent)) != 0.5 || std::abs(exponent) > 120) return {};
+  return static_cast<float>(1 / x);
+}
+
+}  // namespace
+
 // An elementwise operation, by the function that does no more than its operands ask.
 ExprId Elements::operation(const Inst& i, std::vector<ExprId> operands) {
   if (const ExprId known = folded(i, operands); known != no_expr) return known;
@@ -159,6 +170,10 @@ ExprId Elements::operation(const Inst& i, std::vector<ExprId> operands) {
   if (i.op == Op::Div && i.type.dtype == f32 && !g_.approx_math &&
       e_[operands[1]].node == thread::Node::literal) {
     const double by = graph::to_double(f32, static_cast<std::uint64_t>(e_[operands[1]].number));
+    if (const auto inverse = exact_inverse(by)) {
+      operands[1] = e_.literal(f32, std::bit_cast<std::uint32_t>(*inverse));
+      return e_.op(Op::Mul, f32, std::move(operands));
+    }
     if (by != 0 && std::isfinite(by)) {
       operands.push_back(e_.literal(f64, std::bit_cast<std::uint64_t>(1 / by)));
       return e_.call(Row::div_by, f32, std::move(operands));

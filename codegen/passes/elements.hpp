@@ -196,6 +196,7 @@ class Elements : protected Addresses {
   std::vector<ValueId> addends_of(ValueId v) const;
   ExprId leaf(ValueId v, const Coordinates& c);
   ExprId folded(const graph::Inst& i, const std::vector<ExprId>& operands);
+  ExprId compared_first(graph::Op op, const std::vector<ExprId>& operands);
   bool holds_if_whole(ValueId v, const Coordinates& c);
   Affine tested_coordinate(const thread::Bound& b) const;
 

@@ -56,6 +56,19 @@ bool Elements::holds_if_whole(ValueId v, const Coordinates& c) {
          });
 }
 
+// Where a vector is below a limit as a whole or not at all, the first of its elements is asked.
+ExprId Elements::compared_first(Op op, const std::vector<ExprId>& operands) {
+  const bool turned = op == Op::Gt || op == Op::Le;
+  const Affine at = e_.affine(operands[turned ? 1 : 0]), first = at.without(element_);
+  const ExprId limit = operands[turned ? 0 : 1];
+  constexpr thread::Depends on_elements = thread::on_element | thread::in_element;
+  if (vector_ == 1 || at.coefficient(element_) != 1 ||
+      ((e_.depends(first) | e_.depends(limit)) & on_elements) != 0 ||
+      e_.multiple(first) % vector_ != 0 || e_.facts(limit).multiple % vector_ != 0)
+    return no_expr;
+  return e_.op(op == Op::Lt || op == Op::Gt ? Op::Lt : Op::Ge, bool_, {e_.sum(first), limit});
+}
+
 // no_expr: it has to be computed.
 ExprId Elements::folded(const Inst& i, const std::vector<ExprId>& operands) {
   const auto literal = [&](ExprId x) -> const thread::Expr* {
@@ -65,6 +78,8 @@ ExprId Elements::folded(const Inst& i, const std::vector<ExprId>& operands) {
     const auto known = compared(i.op, e_.facts(operands[0]), e_.facts(operands[1]));
     if (known) return e_.literal(bool_, *known ? 1 : 0);
   }
+  if (is_comparison(i.op) && e_[operands[0]].type == i32)
+    if (const ExprId first = compared_first(i.op, operands); first != no_expr) return first;
   if ((i.op == Op::And || i.op == Op::Or) && i.type.dtype.is_bool())
     for (std::size_t k = 0; k < 2; ++k)
       if (const thread::Expr* x = literal(operands[k]))

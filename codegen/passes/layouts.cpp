@@ -18,6 +18,7 @@
 #include "codegen/layout/transfer.hpp"
 #include "codegen/lowered/effects.hpp"
 #include "codegen/passes/access_model.hpp"
+#include "codegen/passes/layouts.hpp"
 #include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
@@ -31,7 +32,7 @@ using layout::Layout;
 constexpr std::int64_t max_unrolled_registers = 64;  // longer nests become run-time loops
 constexpr std::int64_t max_unrolled_operations = 1024;
 constexpr std::int64_t max_unrolled_reads = 4096;  // operations of nests that read registers
-constexpr std::size_t max_candidates = 10;
+constexpr std::size_t max_candidates = 10, max_offered = 14;  // of a variable, of those around it
 constexpr std::int64_t max_left_registers = 16;  // of a value that lives through a loop instead
 constexpr double loop_weight = 8;                // assumed trips of a loop
 
@@ -82,10 +83,6 @@ Layout lift(const Layout& leaf, const DimMap& map, const Extents& domain) {
   return out.domain == domain ? out : Layout{};
 }
 
-layout::PlanOptions plan_options(const Program& l) {
-  return {.matrix_moves = l.machine.has_matrix_moves(), .matrix_stores = false};
-}
-
 bool is_opaque(const DimMap& m) { return std::find(m.begin(), m.end(), opaque_dim) != m.end(); }
 
 class Assignment {
@@ -98,6 +95,7 @@ class Assignment {
     make_candidates();
     choose();
     for (Use& u : uses_) decide_loops(*u.nest);
+    spread_loads(l_);
     for_each_list(l_, [&](Statements& list) { repair(list); });
     for_each_list(l_, [&](Statements& list) { leave_loops(list); });
   }
@@ -173,9 +171,11 @@ class Assignment {
       if (!variables_[i].pin.domain.empty()) variables_[i].candidates = {variables_[i].pin};
     for (int round = 0; round < 3; ++round)
       for (const Use& u : uses_)
-        for (const Read& r : u.reads) exchange(r);
+        for (const Read& r : u.reads) exchange(r, max_candidates);
     for (const LayoutVariableId i : l_.pinned.ids())
       if (find(i) == i && variables_[i].pin.domain.empty()) add_strided(variables_[i]);
+    for (const Use& u : uses_)
+      for (const Read& r : u.reads) exchange(r, max_offered);
     for (const Use& u : uses_) add_consecutive(*u.nest);
   }
 
@@ -222,8 +222,8 @@ class Assignment {
     if (share > 1) note(static_cast<int>(std::min(most, std::bit_floor(share))) * t.bytes(), t);
   }
 
-  // Offers either side of a read the layouts of the other that come from pins.
-  void exchange(const Read& r) {
+  // Offers either side of a read the layouts of the other.
+  void exchange(const Read& r, std::size_t most) {
     if (is_opaque(r.map)) return;
     const Storage& s = l_.storages[r.storage];
     Variable& nest = variables_[find(r.nest->variable)];
@@ -231,11 +231,11 @@ class Assignment {
     if (nest.pin.domain.empty())
       for (const Layout& c : std::vector<Layout>(source.candidates)) {
         const Layout have = s.dropped.empty() ? c : layout::drop(c, s.dropped);
-        add_candidate(nest, lift(have, r.map, nest.domain));
+        add_candidate(nest, lift(have, r.map, nest.domain), most);
       }
     if (source.pin.domain.empty() && s.dropped.empty())
       for (const Layout& c : std::vector<Layout>(nest.candidates))
-        add_candidate(source, project(c, r.map));
+        add_candidate(source, project(c, r.map), most);
   }
 
   void add_strided(Variable& v) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace palladium::passes {
 
@@ -177,7 +178,17 @@ void NestModel::stored(const Address& a, ExprId mask, const Bounds& limits) {
   moved(a, bounds);
 }
 
+ExprId NestModel::load(const Pending& p, ExprId mask) {
+  const ValueId outer = std::exchange(loaded_, p.v);
+  const ExprId value = AccessModel::load(p, mask);
+  loaded_ = outer;
+  return value;
+}
+
 ExprId NestModel::access(const Address& a, const DimMap& map, ExprId mask) {
+  const int width = is_vector(a, map) ? vector_width(a, bounds_of(a, map)).width : 1;
+  const auto [known, is_new] = found_.widths.try_emplace(loaded_, width);
+  if (!is_new) known->second = std::min(known->second, width);
   if (a.parts.empty() && reads_row(a, map, mask)) return row_element(a);
   constexpr thread::Depends on_elements = thread::on_element | thread::in_element;
   if ((e_.depends(mask) & on_elements) == 0 && is_vector(a, map)) moved(a, bounds_of(a, map));

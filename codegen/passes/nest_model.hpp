@@ -22,6 +22,7 @@ class NestModel : private AccessModel {
     bool may_repeat = false;      // vectors beyond their row's end may be its first again
     std::vector<SharedRow> rows = {};
     std::vector<SharedColumns> columns = {};
+    std::map<ValueId, int> widths = {};  // elements of one access of each load, at least
   };
   Found look(const LoopNest& p);
 
@@ -40,6 +41,7 @@ class NestModel : private AccessModel {
   thread::Affine chosen_index(ValueId v, const Coordinates& c, const DimMap& map) override {
     return Elements::chosen_index(v, c, map);
   }
+  ExprId load(const Pending& p, ExprId mask) override;
   ExprId access(const Address& a, const DimMap& map, ExprId mask) override;
   ExprId sum_of(ValueId v, std::vector<ExprId> addends) override;
 
@@ -69,6 +71,7 @@ class NestModel : private AccessModel {
   std::vector<SharedColumns> shared_columns(const Sum& sum) const;
 
   Found found_ = {};
+  ValueId loaded_ = graph::no_value;  // for which memory is accessed
   std::map<std::pair<ExprId, ExprId>, std::size_t> row_numbers_;  // by base and offset
   std::vector<thread::VariableId> row_arrays_;                    // by number
   std::map<thread::VariableId, std::size_t> rows_by_array_;

@@ -14,6 +14,7 @@ using namespace lowered;
 /// The passes, in the order of the manifest.
 void split_scaled_sums(Program& l);
 void bound_axes(Program& l);
+void divide_stores(Program& l);
 void legalize_dot_operands(Program& l);
 void legalize_async_copies(Program& l);
 void place_windows(Program& l);
@@ -39,6 +40,7 @@ void divide_rows(Program& l);
 void eliminate_dead_scalars(Program& l);
 void tell_of_loops(Program& l);
 void plan_accesses(Program& l);
+void tell_of_accesses(Program& l);
 void place_shared_memory(Program& l);
 void order_accesses(Program& l);
 

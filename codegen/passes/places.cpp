@@ -28,6 +28,8 @@ constexpr std::int64_t max_kept_registers = 64, max_accumulators = 128;
 constexpr std::size_t most_places = 16;
 // Recomputing this many operations, without a load, is cheaper than keeping their result.
 constexpr int cheap_operations = 3;
+// Registers of a thread that addresses and temporaries take.
+constexpr std::int64_t beside_values = 26;
 
 /// Where a value is evaluated, in the loops of so many sequential axes.
 struct Evaluation {
@@ -40,9 +42,11 @@ struct Evaluation {
 
 class Placement {
  public:
-  explicit Placement(Program& l)
+  /// `inlined`: are not kept for what it costs to compute them again.
+  Placement(Program& l, std::set<ValueId> inlined)
       : l_(l),
         g_(l.graph),
+        inlined_(std::move(inlined)),
         a_(l.graph),
         fetches_(l),
         sinks_(l.graph.insts.size()),
@@ -58,6 +62,20 @@ class Placement {
     for (auto it = a_.order.rbegin(); it != a_.order.rend(); ++it) place(*it);
     for (ValueId v : a_.order)
       if (graph::has_results(g_[v].op)) join_results(v);
+  }
+
+  /// Where values leave a thread no registers: those that an operation makes of others which live
+  /// as long.
+  std::set<ValueId> made_of_others() const {
+    std::int64_t registers = 0;
+    for (const Storage& s : l_.storages)
+      if (s.in_registers())
+        registers += registers_estimate(graph::Type::value(s.dtype, s.shape), l_.threads());
+    if (registers + beside_values <= registers_of_thread(l_)) return {};
+    std::set<ValueId> found;
+    for (const ValueId v : kept_)
+      if (is_made_of_others(v)) found.insert(v);
+    return found;
   }
 
  private:
@@ -78,9 +96,31 @@ class Placement {
       return keep(v, storage_for(g_, *operand).in, operand->shape);
     if (const auto room = fetched_ahead(v)) return keep(v, *room);
     const bool in_place = scaled_.contains(v) || sums_.contains(v);
-    if (must_be_whole(v) || multiplies(v) ||
-        (!in_place && (worth_keeping(v) || worth_spreading(v))))
-      keep(v, Registers{});
+    if (must_be_whole(v) || multiplies(v) || (!in_place && worth_spreading(v)))
+      return keep(v, Registers{});
+    if (in_place || inlined_.contains(v) || !worth_keeping(v)) return;
+    keep(v, Registers{});
+    if (graph::is_elementwise(g_[v].op)) kept_.push_back(v);
+  }
+
+  bool is_made_of_others(ValueId v) const {
+    if (g_[v].op == Op::Cast || graph::info(g_[v].op).ulp > 0) return false;
+    for (ValueId a : g_[v].args) {
+      while (g_[a].op == Op::Broadcast && !l_.storage_of[a]) a = g_[a].args[0];
+      const StorageId s = l_.storage_of[a];
+      if (g_[a].op == Op::Constant || (s && l_.storages[s].is_scalar())) continue;
+      if (!s || !l_.storages[s].in_registers() || inlined_.contains(a)) return false;
+      const bool is_small =
+          4 * graph::element_count(g_[a].type.shape) <= graph::element_count(g_[v].type.shape);
+      if (!is_small && (a_.region[index(a)] != a_.region[index(v)] || last_sink(a) < last_sink(v)))
+        return false;
+    }
+    return true;
+  }
+  int last_sink(ValueId v) const {
+    int last = -1;
+    for (const Evaluation& sink : sinks_[index(v)]) last = std::max(last, sink.position);
+    return last;
   }
 
   // A product's accumulators are distributed even if there is only one.
@@ -488,8 +528,10 @@ class Placement {
 
   Program& l_;
   const Graph& g_;
+  std::set<ValueId> inlined_;
   Analysis a_;
   Fetches fetches_;
+  std::vector<ValueId> kept_;  // for what it costs to compute them again, computed one by one
   std::vector<std::set<Evaluation>> sinks_;
   std::vector<std::set<std::uint64_t>> places_;  // where each is computed for an element of a user
   std::vector<bool> moving_;
@@ -503,6 +545,16 @@ class Placement {
 
 }  // namespace
 
-void place_values(Program& l) { Placement(l).run(); }
+void place_values(Program& l) {
+  const auto storages = l.storages;
+  const auto pinned = l.pinned;
+  Placement first(l, std::set<ValueId>());
+  first.run();
+  const std::set<ValueId> inlined = first.made_of_others();
+  if (inlined.empty()) return;
+  l.storages = storages;
+  l.pinned = pinned;
+  Placement(l, inlined).run();
+}
 
 }  // namespace palladium::passes

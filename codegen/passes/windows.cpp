@@ -25,6 +25,20 @@ using graph::RegionId;
 
 constexpr std::int64_t max_window_registers = 128;
 
+// What an index map gives, of all programs.
+thread::Facts facts_of_index(const Graph& g, RegionId map, ValueId index) {
+  thread::Exprs exprs;
+  Indices indices(g, exprs);
+  const auto& params = g[map].params;
+  for (std::size_t axis = 0; axis < std::min(params.size(), g.mapping.grid.size()); ++axis) {
+    const Dim& programs = g.mapping.grid[axis];
+    const std::int64_t last = programs.is_static() ? programs.value() - 1 : INT32_MAX - 1;
+    indices.set(params[axis], exprs.variable(exprs.declare(
+                                  {.name = "", .type = i32, .facts = {.low = 0, .high = last}})));
+  }
+  return exprs.facts(indices.expr(index));
+}
+
 // Whether the window stays inside `extent` along dimension d for every program.
 bool proved_in_bounds(const Graph& g, RegionIndex index_map, int d, const BlockDim& block,
                       const Dim& extent) {
@@ -34,17 +48,14 @@ bool proved_in_bounds(const Graph& g, RegionIndex index_map, int d, const BlockD
     return false;
   const RegionId map{index_map};
   const ValueId v = g[map].yields[d];
-  if (g[v].op == Op::Constant) {
-    const std::int64_t c = graph::to_int(g[v].type.dtype, g[v].attr.bits);
-    return extent.is_static() && c >= 0 && (c + 1) * block.size <= extent.value();
-  }
   const auto& params = g[map].params;
   const auto it = std::find(params.begin(), params.end(), v);
-  if (it == params.end()) return false;
-  const Dim& programs = g.mapping.grid[static_cast<std::size_t>(it - params.begin())];
-  if (programs.is_static() && extent.is_static())
-    return programs.value() * block.size <= extent.value();
-  return block.size == 1 && programs.same(extent);
+  if (it != params.end() && block.size == 1 &&
+      g.mapping.grid[static_cast<std::size_t>(it - params.begin())].same(extent))
+    return true;
+  const thread::Facts number = facts_of_index(g, map, v);
+  return extent.is_static() && number.low >= 0 &&
+         number.high < extent.value() / std::max<std::int64_t>(1, block.size);
 }
 
 class WindowPlacement {

@@ -221,6 +221,15 @@ bool is_neutral(const Exprs& e, ExprId start) {
   return !(x.node == Node::literal && x.type.is_float() && x.number == 0);
 }
 
+// What is folded into `to`, be it a product.
+ExprId added_to(Exprs& e, ExprId value, ExprId to) {
+  const Expr x = e[value];
+  if (x.node == Node::call && x.function == device::Row::fold && x.args[1] == to) return x.args[2];
+  if (x.node == Node::op && x.op == graph::Op::Fma && x.args[2] == to)
+    return e.op(graph::Op::Mul, x.type, {x.args[0], x.args[1]});
+  return no_expr;
+}
+
 // acc = identity; for (r from 0) acc = fold(acc, x(r)) begins with x(0).
 void begin_fold(Exprs& e, Statement& declaration, For& loop) {
   Declare* const d = std::get_if<Declare>(&declaration.what);
@@ -229,11 +238,9 @@ void begin_fold(Exprs& e, Statement& declaration, For& loop) {
     return;
   const Assign* const a = std::get_if<Assign>(&loop.body[0].what);
   if (a == nullptr || a->to != e.variable(d->variable)) return;
-  const Expr fold = e[a->value];
-  if (fold.node != Node::call || fold.function != device::Row::fold || fold.args[1] != a->to ||
-      mentions(e, fold.args[2], d->variable))
-    return;
-  const ExprId counter = e.variable(loop.counter), element = fold.args[2];
+  const ExprId element = added_to(e, a->value, a->to);
+  if (element == no_expr || mentions(e, element, d->variable)) return;
+  const ExprId counter = e.variable(loop.counter);
   Replaced change(e, [&](ExprId x) { return x == counter ? e.number(0) : no_expr; });
   d->values = {change(element)};
   loop.low = e.number(1);

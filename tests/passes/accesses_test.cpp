@@ -239,13 +239,25 @@ TEST_CASE("the guard of scratch memory stands in loops alone") {
 TEST_CASE("elements that a mask covers are accessed one by one") {
   CHECK_THAT(emitted(whole({"f32[512]"}, {"f32[512]"}, R"(
   %2: i32[512] = iota [0]
-  %3: i32[512] = constant 100
+  %3: i32[512] = constant 102
   %4: bool[512] = lt %2, %3
   %5: f32[512] = constant 7
   %6: f32[512] = load %0 mask %4 other %5
   store %1, %6 mask %4)")),
-             Shows({"< 100", "load_global_nc<1>(&a1, in0 + (i + e), x0)", "x0 ? a1 : 7.0f",
+             Shows({"< 102", "load_global_nc<1>(&a1, in0 + (i + e), x0)", "x0 ? a1 : 7.0f",
                     "store_global<1>"}));
+}
+
+TEST_CASE("a vector that a mask covers as a whole, or not at all, is accessed as one") {
+  CHECK_THAT(emitted(whole({"f32[512]"}, {"f32[512]"}, R"(
+  %2: i32[512] = iota [0]
+  %3: i32[512] = constant 100
+  %4: bool[512] = ge %2, %3
+  %5: f32[512] = constant 7
+  %6: f32[512] = load %0 mask %4 other %5
+  store %1, %6 mask %4)")),
+             Shows({"const bool x0 = i >= 100;", "load_global_nc<4>(a1, in0 + i, x0)",
+                    "x0 ? a1[e] : 7.0f", "store_global<4>(out0 + i, o2, x0)"}));
 }
 
 TEST_CASE("parts of an element are in bounds where it is") {

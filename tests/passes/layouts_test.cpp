@@ -68,11 +68,66 @@ TEST_CASE("a value that is stored transposed is written from the layout that it 
 
 TEST_CASE("a reduction's result is spread out for the store where that is cheaper") {
   CHECK_THAT(
-      decided(whole({"f32[128,32]"}, {"f32[128]"}, R"(
-  %2: f32[128,32] = load %0
-  %3: f32[128] = reduce_sum %2 [1]
+      decided(whole({"f32[512,32]"}, {"f32[512]"}, R"(
+  %2: f32[512,32] = load %0
+  %3: f32[512] = reduce_sum %2 [1]
   store %1, %3)")),
       Shows({"s0 = reduce_sum %2 [1] by", "s2 = relayout s0", "w1 = %3 by", "reading s0 from s2"}));
+}
+
+TEST_CASE("of few elements those threads store that have them") {
+  const std::string text = decided(whole({"f32[128,32]"}, {"f32[128]"}, R"(
+  %2: f32[128,32] = load %0
+  %3: f32[128] = reduce_sum %2 [1]
+  store %1, %3)"));
+  CHECK_THAT(text, Shows({"s0 = reduce_sum %2 [1] by", "w1 = %3 by"}));
+  CHECK(occurrences(text, "relayout") == 0);
+}
+
+TEST_CASE("what a loop adds up by rows has the layout in which rows are read, 16 bytes at a time") {
+  const std::string text = decided(whole({"bf16[64,1024]"}, {"f32[1024]"}, R"(
+  %2: i32[] = constant 0
+  %3: i32[] = constant 16
+  %4: i32[] = constant 4
+  %5: f32[1024] = constant 0
+  %6 = loop %2, %3 carry %5
+    { %7: i32[] %8: f32[1024]
+      %9: i32[] = mul %7, %4
+      %10: ref block bf16[4,1024] = at %0 [ds(%9,4), :]
+      %11: bf16[4,1024] = load %10
+      %12: f32[4,1024] = cast %11
+      %13: f32[1024] = reduce_sum %12 [0]
+      %14: f32[1024] = add %8, %13
+      yield %14
+    }
+  %15: f32[1024] = get %6 [0]
+  store %1, %15)"));
+  CHECK_THAT(text, Shows({"reg[i1 i2 i4]", "reduce_sum %12 [0]", "reg[j1 j2 j4]"}));
+  CHECK(occurrences(text, "relayout") == 0);
+}
+
+TEST_CASE("arrays of several sizes of elements all move by 16 bytes") {
+  CHECK_THAT(decided(whole({"bf16[4,1024]", "f32[4,1024]"}, {"bf16[4,1024]"}, R"(
+  %3: bf16[4,1024] = load %0
+  %4: f32[4,1024] = load %1
+  %5: f32[4,1024] = cast %3
+  %6: f32[4,1024] = add %4, %5
+  %7: bf16[4,1024] = cast %6
+  store %2, %7)")),
+             Shows({"w2 = %7 by", "reg[j1 j2 j4]"}));
+}
+
+TEST_CASE("what stands beside a product is read as memory has it, and handed on") {
+  const std::string text =
+      decided(whole({"f16[64,64]", "f16[64,64]", "f16[64,64]"}, {"f32[64,64]"}, R"(
+  %4: f16[64,64] = load %0
+  %5: f16[64,64] = load %1
+  %6: f32[64,64] = dot %4, %5
+  %7: f16[64,64] = load %2
+  %8: f32[64,64] = cast %7
+  %9: f32[64,64] = add %6, %8
+  store %3, %9)"));
+  CHECK_THAT(text, Shows({"= %7 by dom(64,64) tile(16,64) reg[j1 j2 j4]", "= relayout"}));
 }
 
 TEST_CASE("a whole value that is wanted at mixed coordinates is read from shared memory") {

@@ -39,9 +39,9 @@ TEST_CASE("a row of all warps is scanned through shared memory, with one barrier
 
 TEST_CASE("a scan wider than a warpgroup meets all its warps") {
   CHECK_THAT(emitted(by_warps(8, cumsum("i32[4096]", "0,0"))),
-             Shows({"scan_registers<4, false>", "scan_warps<4, 4, false, 31, 7, 0, 1, 8>"}));
+             Shows({"scan_registers<16, false>", "scan_warps<16, 1, false, 31, 7, 0, 1, 8>"}));
   CHECK_THAT(emitted(by_warps(16, cumsum("i32[4096]", "0,0"))),
-             Shows({"scan_warps<4, 2, false, 31, 15, 0, 1, 16>"}));
+             Shows({"scan_warps<8, 1, false, 31, 15, 0, 1, 16>"}));
 }
 
 TEST_CASE("columns that one thread holds are scanned in its registers alone") {
@@ -58,7 +58,7 @@ TEST_CASE("threads that share columns hold rows that follow one another") {
 
 TEST_CASE("16-bit floats are summed in f32 and rounded once") {
   CHECK_THAT(emitted(cumsum("bf16[2048]", "0,0")),
-             Shows({"f32 x[16];", "= pl::to<f32>(", "scan_warps<8, 2,", "= pl::to<bf16>(x["}));
+             Shows({"f32 x[16];", "= pl::to<f32>(", "scan_warps<16, 1,", "= pl::to<bf16>(x["}));
   CHECK_THAT(emitted(cumsum("i8[2048]", "0,0")), Shows({"i8 s[", "scan_registers<16, false>(v0"}));
 }
 

@@ -99,6 +99,25 @@ PL_FN T fold_parts(u32 parts, u32 warp, Fold how PL_AND_LINE) {
   return fold_range<0, values_of<Warps>>(p, how);
 }
 
+// Whether the lanes of a warp divide the parts of N elements evenly.
+template <u32 Warps, u32 Lanes, int NumWarps, int N, class T>
+constexpr bool divides_parts = Warps == NumWarps - 1 && Lanes == 0 && sizeof(T) == 4 && N > 1 &&
+                               N <= 32 && 32 % N == 0 && N * int(values_of<Warps>) % 32 == 0;
+
+// Each lane folds its share of them, lanes of one element theirs; then every lane has them all.
+template <u32 Warps, int N, class T, class Fold>
+PL_FN void fold_divided(T (&x)[N], u32 scratch, Fold how PL_AND_LINE) {
+  constexpr int own = N * int(values_of<Warps>) / 32, at_once = own < 4 ? own : 4;
+  constexpr u32 lanes = 32 / N;
+  const u32 first = scratch + pl::lane() * u32(own * sizeof(T));
+  T p[own];
+  PL_UNROLL for (int i = 0; i < own; i += at_once) {
+    pl::load_shared<at_once>(p + i, first + i * u32(sizeof(T)), true PL_AND_PASS_LINE);
+  }
+  const T all = pl::reduce_lanes<lanes - 1>(fold_range<0, own>(p, how), how PL_AND_PASS_LINE);
+  PL_UNROLL for (int i = 0; i < N; ++i) x[i] = pl::shuffle_idx(all, i * lanes PL_AND_PASS_LINE);
+}
+
 template <int NumWarps>
 PL_FN u32 warp_of_program() {
   return (NumWarps == 4 ? pl::thread() : pl::program_thread()) >> 5;
@@ -146,8 +165,12 @@ PL_FN void reduce_warps(T (&x)[N], u32 scratch, Fold how PL_AND_LINE) {
   PL_UNROLL for (int i = 0; i < N; ++i) pl::store_shared(
       scratch + i * stride + place * sizeof(T), x + i, (lane & ~Lanes) == 0 PL_AND_PASS_LINE);
   detail::sync_to_reduce<Warpgroups, NumWarps>(PL_PASS_LINE);
-  PL_UNROLL for (int i = 0; i < N; ++i) x[i] =
-      detail::fold_parts<Warps, NumWarps, T>(scratch + i * stride, warp, how PL_AND_PASS_LINE);
+  if constexpr (detail::divides_parts<Warps, Lanes, NumWarps, N, T>) {
+    detail::fold_divided<Warps>(x, scratch, how PL_AND_PASS_LINE);
+  } else {
+    PL_UNROLL for (int i = 0; i < N; ++i) x[i] =
+        detail::fold_parts<Warps, NumWarps, T>(scratch + i * stride, warp, how PL_AND_PASS_LINE);
+  }
 }
 
 // ---- scans along an axis, from its first element or (Reverse) its last. Of an array x[N] each run

@@ -1,5 +1,4 @@
 PL_KERNEL(128) cross_entropy_kernel(const f32* in0, const i32* in1, f32* out0, i64 s0) {
-  const u32 smem = pl::shared_base();
   const i32 t = pl::thread();
   const i32 p0 = pl::block_x();
   const i64 start0 = i64(p0) * 4;
@@ -33,39 +32,18 @@ PL_KERNEL(128) cross_entropy_kernel(const f32* in0, const i32* in1, f32* out0, i
     acc = pl::reduce_lanes<31>(acc, pl::Sum());
     v0[0] = acc;
   }
-  // st.v1 / ld.v1, 1 step of 16 B
-  f32 v5[1];
-  {
-    const u32 scratch = smem;
-    const u32 st = (t >> 3 & 12);
-    const u32 ld = (t & 3) << 2;
-    { f32 w[1] = {v0[0]}; pl::store_shared<1>(scratch + st, w, (t & 31) == 0); }
-    pl::warpgroup_sync();
-    { f32 w[1]; pl::load_shared<1>(w, scratch + ld); v5[0] = w[0]; }
-  }
-  // st.v1 / ld.v1, 1 step of 16 B
-  f32 v7[1];
-  {
-    const u32 scratch = smem + 16;
-    const u32 st = (t >> 3 & 12);
-    const u32 ld = (t & 3) << 2;
-    { f32 w[1] = {v1[0]}; pl::store_shared<1>(scratch + st, w, (t & 31) == 0); }
-    pl::warpgroup_sync();
-    { f32 w[1]; pl::load_shared<1>(w, scratch + ld); v7[0] = w[0]; }
-  }
-  const i32 i_b = (t & 3);
   {
     i32 a0;
-    pl::load_global_nc<1>(&a0, w1 + i_b, i_b < size0);
+    pl::load_global_nc<1>(&a0, w1 + i, i < size0);
     const i64 x1 = pl::to<i64>(a0);
     const bool x2 = (x1 >= i64(0ll)) && (x1 < i64(1000ll));
     const i32 n3 = pl::to<i32>(x2 ? x1 : i64(0ll));
-    if ((t & 124) == 0) pl::check_range(i64(n3), i64(n3), 1000, "load: dimension 1 of ref block f32[4,1000]");
+    if ((t & 31) == 0) pl::check_range(i64(n3), i64(n3), 1000, "load: dimension 1 of ref block f32[4,1000]");
     f32 a4;
-    pl::load_global_nc<1>(&a4, w0 + (n3 + i_b * 1000), i_b < size0);
-    const f32 x5 = (x1 == i64(-100ll)) ? 0.0f : (x2 ? (pl::log(v5[0]) + (v7[0] - a4)) : pl::nan<f32>());
+    pl::load_global_nc<1>(&a4, w0 + (n3 + i * 1000), i < size0);
+    const f32 x5 = (x1 == i64(-100ll)) ? 0.0f : (x2 ? (pl::log(v0[0]) + (v1[0] - a4)) : pl::nan<f32>());
     const f32 o6 = x5;
-    pl::store_global<1>(w2 + i_b, &o6, i_b < size0 && (t & 124) == 0);
+    pl::store_global<1>(w2 + i, &o6, i < size0 && (t & 31) == 0);
   }
 }
 PL_EXPORT(cross_entropy_kernel)

@@ -26,7 +26,7 @@ PL_KERNEL(128) layer_norm_kernel(const f32* in0, const f32* in1, const f32* in2,
   f32 v0[1];
   {
     f32 acc = 0.0f;
-    PL_UNROLL for (i32 r = 0; r < 24; ++r) acc = pl::fold(pl::Sum(), acc, v1[r] * v1[r]);
+    PL_UNROLL for (i32 r = 0; r < 24; ++r) acc = pl::fma(v1[r], v1[r], acc);
     acc = pl::reduce_lanes<31>(acc, pl::Sum());
     v0[0] = acc;
   }

@@ -14,7 +14,7 @@ PL_KERNEL(128) rms_norm_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0
   f32 v0[1];
   {
     f32 acc = 0.0f;
-    PL_UNROLL for (i32 r = 0; r < 24; ++r) acc = pl::fold(pl::Sum(), acc, v1[r] * v1[r]);
+    PL_UNROLL for (i32 r = 0; r < 24; ++r) acc = pl::fma(v1[r], v1[r], acc);
     acc = pl::reduce_lanes<31>(acc, pl::Sum());
     v0[0] = acc;
   }
