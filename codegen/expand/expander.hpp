@@ -175,6 +175,7 @@ class Expander {
   ExprId barrier_address(BarrierId barrier, ExprId slot);
   ExprId place_address(const lowered::Place& p);
   /// Bytes from the begin of a storage to what the view of it shows; `access`, for messages.
+  std::vector<Affine> origin_in_root(ValueId view, ValueId access);
   Affine view_bytes(ValueId view, ValueId access);
   ExprId in_block(ExprId address, ValueId block);
 
@@ -243,7 +244,14 @@ class Expander {
   struct Range {
     std::int64_t begin = 0, end = 0;
   };
+  /// Of a view in panels: what stands before it, in 16 bytes, and where in a panel it begins.
+  struct InPanels {
+    Affine behind = {};
+    std::int64_t mn = 0, k = 0;
+  };
   WgmmaOperands operands_of_wgmma(const lowered::Dot& d);
+  InPanels in_panels(ValueId view, ValueId product, bool transposed);
+  void find_parts(WgmmaOperands& o);
   void multiply(const WgmmaOperands& o, Range k_part, Range n_part, ExprId registers,
                 ExprId begins);
   void promote(const WgmmaOperands& o, ExprId begins);

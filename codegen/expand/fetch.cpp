@@ -214,13 +214,17 @@ void Expander::for_each_box(ValueId access, StorageId storage, BoxId tensor_box,
   const std::int64_t swizzle = s.shared().swizzle, columns = swizzle / s.dtype.bytes();
   std::int64_t rows = 1;
   for (std::size_t d = 0; d + 1 < box.box.size(); ++d) rows *= box.box[d];
-  const std::size_t rows_at = rows < s.shape[0] ? dimension_of_rows(access, box) : 0;
-  for (std::int64_t column = 0; column < s.shape[1]; column += columns)
-    for (std::int64_t row = 0; row < s.shape[0]; row += rows) {
+  // What is copied by hand may be a part.
+  const bool by_hand = graph::is_async_op(g_[access].op);
+  const Extents& all = by_hand ? g_[g_[access].args[0]].type.shape : s.shape;
+  const std::int64_t panel = s.shape[s.shape.size() - 2] * swizzle;
+  const std::size_t rows_at = rows < all[0] ? dimension_of_rows(access, box) : 0;
+  for (std::int64_t column = 0; column < all[1]; column += columns)
+    for (std::int64_t row = 0; row < all[0]; row += rows) {
       std::vector<ExprId> at = origin;
       at[0] = e_.sum(e_.affine(at[0]) + Affine(column));
       at[rows_at] = e_.sum(e_.affine(at[rows_at]) + Affine(row));
-      copy(std::move(at), column / columns * s.shape[0] * swizzle + row * swizzle);
+      copy(std::move(at), column / columns * panel + row * swizzle);
     }
 }
 
@@ -278,7 +282,8 @@ ExprId Expander::in_block(ExprId address, ValueId block) {
   return e_.call(Row::mapa, u32, {address, e_.as(u32, scalar(block))});
 }
 
-Affine Expander::view_bytes(ValueId view, ValueId access) {
+// Of a view's first element the coordinates in its root.
+std::vector<Affine> Expander::origin_in_root(ValueId view, ValueId access) {
   std::vector<Affine> at(g_[view].type.shape.size());
   for (; g_[view].op != Op::Param; view = g_[view].args[0]) {
     const Extents& extents = g_[g_[view].args[0]].type.shape;
@@ -298,10 +303,22 @@ Affine Expander::view_bytes(ValueId view, ValueId access) {
     }
     at = std::move(inner);
   }
-  const graph::Type& all = g_[view].type;
+  return at;
+}
+
+// In panels a column, the first of one, stands behind all rows of those before it.
+Affine Expander::view_bytes(ValueId view, ValueId access) {
+  const std::vector<Affine> at = origin_in_root(view, access);
+  const graph::Type& all = g_[g_.root(view)].type;
+  const int swizzle =
+      l_.storages[l_.windows[l_.window_of[g_.root(view)]].storage()].shared().swizzle;
   Affine bytes;
   std::int64_t stride = all.dtype.bytes();
-  for (std::size_t d = at.size(); d-- > 0; stride *= all.shape[d]) bytes = bytes + at[d] * stride;
+  for (std::size_t d = at.size(); d-- > 0; stride *= all.shape[d]) {
+    const bool is_column = swizzle > 0 && d + 1 == at.size();
+    const bool is_row = swizzle > 0 && d + 2 == at.size();
+    bytes = bytes + at[d] * (is_column ? stride * all.shape[d - 1] : is_row ? swizzle : stride);
+  }
   return bytes;
 }
 

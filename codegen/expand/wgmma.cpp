@@ -17,11 +17,14 @@ namespace {
 
 constexpr std::int64_t rows_of_wgmma = 64, most_columns = 256, k_bytes = 32;
 
+// Of each of the matrices of a storage.
+std::int64_t rows_of(const Storage& s) { return s.shape[s.shape.size() - 2]; }
+
 /// Where the tile at (mn, k) of an operand stands, in bytes from its first: `mn` counts rows of A
 /// or columns of B, from where panels or groups of 8 rows begin.
 std::int64_t tile_offset(const Storage& s, bool transposed, std::int64_t mn, std::int64_t k) {
   const int swizzle = s.shared().swizzle;
-  const std::int64_t width = swizzle / s.dtype.bytes(), panel = s.shape[0] * swizzle;
+  const std::int64_t width = swizzle / s.dtype.bytes(), panel = rows_of(s) * swizzle;
   const std::int64_t row = transposed ? k : mn, column = transposed ? mn : k;
   return column / width * panel + row * swizzle + column % width * s.dtype.bytes();
 }
@@ -51,7 +54,7 @@ std::int64_t columns_of_one(std::int64_t left, std::int64_t part, bool integers)
 // each other along M or N. Of those, `every`th is one of the matrix.
 ExprId Expander::matrix_descriptor(const Storage& s, ExprId address, bool transposed, int every) {
   const int swizzle = s.shared().swizzle;
-  const std::int64_t leading = transposed ? every * s.shape[0] * swizzle : 16;
+  const std::int64_t leading = transposed ? every * rows_of(s) * swizzle : 16;
   const std::int64_t stride = std::int64_t{8} * swizzle * (transposed ? 1 : every);
   const ExprId made = e_.call(Row::matrix_descriptor, u64,
                               {address, number(leading), number(stride), number(swizzle)});
@@ -78,6 +81,9 @@ struct Expander::WgmmaOperands {
   std::int64_t rows, columns, depth;
   std::int64_t part;  // columns of one product, at most
   ExprId first_a, first_b;
+  // By hand: which parts of storages they are.
+  InPanels part_a = {}, part_b = {};
+  std::int64_t first_row = 0, first_column = 0, held_columns = 0;
 };
 
 Expander::WgmmaOperands Expander::operands_of_wgmma(const lowered::Dot& d) {
@@ -85,18 +91,23 @@ Expander::WgmmaOperands Expander::operands_of_wgmma(const lowered::Dot& d) {
   const graph::DotView view = graph::DotView::of(g_[d.inst]);
   const layout::Layout& layout = l_.storages[d.result].registers().layout;
   const std::int64_t columns = layout.repetitions(1) * layout.tile(1) / d.warps_n;
-  // Parts of B that lies along its columns begin with panels.
-  const std::int64_t whole = view.trans_b ? 8 : b.shared().swizzle / b.dtype.bytes();
   WgmmaOperands o{.dot = d,
                   .a = a,
                   .b = b,
                   .view = view,
                   .rows = layout.repetitions(0),
                   .columns = columns,
-                  .depth = view.trans_a ? a.shape[0] : a.shape[1],
-                  .part = cdiv(cdiv(columns, cdiv(columns, most_columns)), whole) * whole,
+                  .depth = g_[view.a].type.shape[view.trans_a ? 0 : 1],
+                  .part = 0,
                   .first_a = no_expr,
                   .first_b = no_expr};
+  if (graph::is_product_by_hand(g_[d.inst].op))
+    find_parts(o);
+  else
+    o.depth = view.trans_a ? a.shape[0] : a.shape[1];
+  // Parts of B that lies along its columns begin with panels.
+  const std::int64_t whole = view.trans_b ? 8 : b.shared().swizzle / b.dtype.bytes();
+  o.part = cdiv(cdiv(o.columns, cdiv(o.columns, most_columns)), whole) * whole;
   if (a.in_registers()) {
     o.first_a = e_.address(storage(d.a));
   } else {
@@ -110,39 +121,74 @@ Expander::WgmmaOperands Expander::operands_of_wgmma(const lowered::Dot& d) {
   return o;
 }
 
+// Of a view of shared memory: what it begins behind its storage, where in a panel, and of that row
+// or column.
+Expander::InPanels Expander::in_panels(ValueId view, ValueId product, bool transposed) {
+  const ValueId root = g_.root(view);
+  const graph::Type& all = g_[root].type;
+  const Storage& s = l_.storages[l_.windows[l_.window_of[root]].storage()];
+  std::vector<Affine> at = origin_in_root(view, product);
+  const std::int64_t bytes = all.dtype.bytes(), rows = all.shape[at.size() - 2];
+  const Affine column = at.back();
+  Affine behind = at[at.size() - 2] * s.shared().swizzle +
+                  (column + Affine(-column.constant())) * (rows * bytes);
+  std::int64_t stride = rows * all.shape.back() * bytes;
+  for (std::size_t d = at.size() - 2; d-- > 0; stride *= all.shape[d])
+    behind = behind + at[d] * stride;
+  const std::int64_t begin = column.constant();
+  return {behind.quotient(16), transposed ? begin : 0, transposed ? 0 : begin};
+}
+
+void Expander::find_parts(WgmmaOperands& o) {
+  const ValueId product = o.dot.inst;
+  if (!o.a.in_registers()) o.part_a = in_panels(o.view.a, product, o.view.trans_a);
+  o.part_b = in_panels(o.view.b, product, !o.view.trans_b);
+  const ValueId sum = g_[product].args[0];
+  const std::vector<Affine> at = origin_in_root(sum, product);
+  o.first_row = at[0].constant() / rows_of_wgmma;
+  o.first_column = at[1].constant();
+  o.held_columns = o.columns;
+  o.rows = g_[sum].type.shape[0] / rows_of_wgmma;
+  o.columns = g_[sum].type.shape[1];
+}
+
 // Those of so many elements of K and so many columns, in registers that hold nothing else; the
 // first is added to what they hold where `begins` says so.
 void Expander::multiply(const WgmmaOperands& o, Range k_part, Range n_part, ExprId registers,
                         ExprId begins) {
   // A descriptor counts 16 bytes.
-  const auto tile = [&](ExprId matrix, StorageId storage, bool transposed, std::int64_t mn,
-                        std::int64_t k) {
-    const std::int64_t offset = tile_offset(l_.storages[storage], transposed, mn, k);
-    return e_.sum(Affine::term(matrix) + slot(storage, 16) + Affine(offset / 16), u64);
+  const auto tile = [&](ExprId matrix, StorageId storage, const InPanels& part, bool transposed,
+                        std::int64_t mn, std::int64_t k) {
+    const std::int64_t offset =
+        tile_offset(l_.storages[storage], transposed, mn + part.mn, k + part.k);
+    return e_.sum(Affine::term(matrix) + slot(storage, 16) + part.behind + Affine(offset / 16),
+                  u64);
   };
+  const std::int64_t held_columns = o.held_columns > 0 ? o.held_columns : n_part.end - n_part.begin;
   const bool held = o.a.in_registers(), integers = !o.a.dtype.is_float();
   const std::int64_t k_step = k_bytes / o.a.dtype.bytes();
   for (std::int64_t k = k_part.begin; k < k_part.end; k += k_step)
     for (std::int64_t r = 0; r < o.rows; ++r)
       for (std::int64_t n = n_part.begin, width = 0; n < n_part.end; n += width) {
         width = columns_of_one(n_part.end - n, o.part, integers);
-        thread::Wgmma product{.op = {.n = static_cast<int>(width),
-                                     .k = static_cast<int>(k_step),
-                                     .d = integers ? "s32" : "f32",
-                                     .a = type_of(o.a.dtype),
-                                     .b = type_of(o.b.dtype),
-                                     .rs = held},
-                              .transpose_a = o.view.trans_a,
-                              .transpose_b = !o.view.trans_b,
-                              .registers = registers,
-                              .first = (r * (n_part.end - n_part.begin) + n - n_part.begin) / 2,
-                              .b = tile(o.first_b, o.dot.b, !o.view.trans_b, n * o.dot.warps_n, k),
-                              .accumulate = k == k_part.begin ? begins : e_.literal(bool_, 1)};
+        thread::Wgmma product{
+            .op = {.n = static_cast<int>(width),
+                   .k = static_cast<int>(k_step),
+                   .d = integers ? "s32" : "f32",
+                   .a = type_of(o.a.dtype),
+                   .b = type_of(o.b.dtype),
+                   .rs = held},
+            .transpose_a = o.view.trans_a,
+            .transpose_b = !o.view.trans_b,
+            .registers = registers,
+            .first = ((o.first_row + r) * held_columns + o.first_column + n - n_part.begin) / 2,
+            .b = tile(o.first_b, o.dot.b, o.part_b, !o.view.trans_b, n * o.dot.warps_n, k),
+            .accumulate = k == k_part.begin ? begins : e_.literal(bool_, 1)};
         if (held) {
           product.a = o.first_a;
           product.first_a = (r * o.depth + k) / 4;
         } else {
-          product.a = tile(o.first_a, o.dot.a, o.view.trans_a, r * 16 * o.dot.warps_m, k);
+          product.a = tile(o.first_a, o.dot.a, o.part_a, o.view.trans_a, r * 16 * o.dot.warps_m, k);
         }
         b_.add(std::move(product));
       }

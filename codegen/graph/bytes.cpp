@@ -122,6 +122,7 @@ class Writer {
     number(v.is_ref);
     number(static_cast<std::uint64_t>(v.memory_space));
     if (v.memory_space == Space::barrier) number(v.arrivals);
+    if (v.memory_space == Space::smem) number(v.swizzle);
   }
 
   void mapping(const BlockMapping& b) {
@@ -147,6 +148,7 @@ class Writer {
     list(t.shape, [&](std::int64_t n) { number(n); });
     number(static_cast<std::uint64_t>(t.space));
     if (t.space == Space::barrier) number(t.arrivals);
+    if (t.space == Space::smem) number(t.swizzle);
   }
 
   // Where the text names lines, they are part of it.
@@ -182,7 +184,7 @@ class Writer {
     type(in.type);
     list(in.attr.ints, [&](std::int64_t n) { number(n); });
     number(in.attr.bits);
-    if (is_debug_op(in.op)) text(in.attr.text);
+    if (is_debug_op(in.op) || in.op == Op::PrintLayout) text(in.attr.text);
     list(in.args, [&](ValueId a) { use(a); });
     location(g_.location(v));
     list(in.regions, [&](RegionId r) { region(index(r)); });

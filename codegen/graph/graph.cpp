@@ -188,7 +188,10 @@ std::string to_string(const Type& type) {
   if (type.is_ref())
     text = std::string("ref ") +
            (type.space == Space::automatic ? "block" : to_string(type.space)) +
-           (type.arrivals > 0 ? "(" + std::to_string(type.arrivals) + ")" : "") + " ";
+           (type.arrivals > 0  ? "(" + std::to_string(type.arrivals) + ")"
+            : type.swizzle > 0 ? "(" + std::to_string(type.swizzle) + ")"
+                               : "") +
+           " ";
   text += type.dtype.name();
   text += '[';
   for (std::size_t i = 0; i < type.shape.size(); ++i) {
@@ -438,7 +441,9 @@ int taken(const Inst& take) { return static_cast<int>(take.attr.ints[0]); }
 
 DotView DotView::of(const Inst& dot) {
   const std::vector<std::int64_t>& ints = dot.attr.ints;
-  return {dot.args[0], dot.args[1], ints[0] != 0, ints[1] != 0, static_cast<Precision>(ints[2])};
+  const std::size_t first = is_product_by_hand(dot.op) ? 1 : 0;  // behind the accumulator
+  return {dot.args[first], dot.args[first + 1], ints[0] != 0, ints[1] != 0,
+          static_cast<Precision>(ints[2])};
 }
 
 LoopView LoopView::of(const Inst& loop) {

@@ -60,7 +60,7 @@ struct Effect {
 
 /// What an operation does besides giving a value.
 struct Effects {
-  std::array<Effect, 2> list = {};
+  std::array<Effect, 3> list = {};
   std::size_t count = 0;
   bool syncs = false;     // waits or lets others go on: no access of any Ref moves across it
   bool is_async = false;  // its accesses go on behind it ...
@@ -146,11 +146,12 @@ struct Type {
   Extents shape = {};
   Space space = Space::automatic;  // of a ref
   int arrivals = 0;                // of a Ref of barriers: so many complete each of them
+  int swizzle = 0;                 // of a parameter in shared memory: bytes, as the user gave them
 
   static Type none() { return {}; }
   static Type value(DType d, Extents s = {}) { return {Kind::value, d, std::move(s), {}}; }
-  static Type ref(DType d, Extents s, Space space, int arrivals = 0) {
-    return {Kind::ref, d, std::move(s), space, arrivals};
+  static Type ref(DType d, Extents s, Space space, int arrivals = 0, int swizzle = 0) {
+    return {Kind::ref, d, std::move(s), space, arrivals, swizzle};
   }
   bool is_value() const { return kind == Kind::value; }
   bool is_ref() const { return kind == Kind::ref; }
@@ -240,8 +241,8 @@ struct Graph {
   bool fma = true;  // canonicalize contracts a one-use product under an add
   bool approx_math = false;
   bool fast_accumulation = false;  // sums of 8-bit floats are left to tensor cores
-  bool allow_revisit = false;  // several programs of a parallel axis may write one element
-  bool persistent = false;     // a block goes through several programs
+  bool allow_revisit = false;      // several programs of a parallel axis may write one element
+  bool persistent = false;         // a block goes through several programs
   int grid_rows = 0;      // GridOrder::rows, of the last two parallel axes; 0: lowering chooses
   bool lineinfo = false;  // what is compiled names the user's lines
   // Refs of arguments and outputs are the arrays, not windows of them: whoever runs sees what
@@ -421,9 +422,13 @@ constexpr bool is_semaphore_op(Op op) {
   return op == Op::SemaphoreRead || op == Op::SemaphoreSignal || op == Op::SemaphoreWait;
 }
 bool has_semaphores(const Graph& g);
-/// What a user says of asynchronous copies and of who waits for whom: of barriers, copies between
-/// global and shared memory and their groups.
-constexpr bool is_async_op(Op op) { return op >= Op::BarrierArrive && op <= Op::AwaitCopies; }
+/// What a user says of asynchronous copies and products, and of who waits for whom: of barriers,
+/// copies between global and shared memory and their groups.
+constexpr bool is_async_op(Op op) { return op >= Op::BarrierArrive && op <= Op::AwaitProducts; }
+/// A product by hand: of an A in shared memory, or in registers. Its operands by name: DotView.
+constexpr bool is_product_by_hand(Op op) { return op == Op::Wgmma || op == Op::WgmmaHeld; }
+/// Whether threads have memory of such a space each for themselves.
+constexpr bool is_own(Space space) { return space == Space::regs || space == Space::accumulator; }
 constexpr bool is_barrier_op(Op op) {
   return op == Op::BarrierArrive || op == Op::BarrierWait || op == Op::BarrierTest;
 }

@@ -25,6 +25,7 @@ const char* to_string(Space space) {
   case Space::regs: return "regs";
   case Space::semaphore: return "semaphore";
   case Space::barrier: return "barrier";
+  case Space::accumulator: return "accumulator";
   }
   return "?";
 }

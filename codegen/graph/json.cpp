@@ -27,7 +27,8 @@ constexpr int oldest_version = 1;  // knew nothing of its symbols; 2 nothing of 
 constexpr std::size_t most_bytes = std::size_t(1) << 28;
 constexpr int deepest = 256;
 
-constexpr const char* space_names[] = {"automatic", "gmem", "smem", "regs", "semaphore", "barrier"};
+constexpr const char* space_names[] = {"automatic", "gmem",    "smem",       "regs",
+                                       "semaphore", "barrier", "accumulator"};
 constexpr const char* block_names[] = {"blocked",       "squeezed", "element",
                                        "bounded_slice", "indirect", "whole"};
 constexpr const char* argument_names[] = {"input", "scalar"};
@@ -88,6 +89,7 @@ Json write(const AbstractValue& v) {
             {"is_ref", v.is_ref},
             {"memory_space", name_of(space_names, v.memory_space)}};
   if (v.memory_space == Space::barrier) j["arrivals"] = v.arrivals;
+  if (v.swizzle > 0) j["swizzle"] = v.swizzle;
   return j;
 }
 
@@ -155,6 +157,7 @@ Json write(const Type& t) {
                  {"shape", list(t.shape, [](std::int64_t n) { return write(n); })}};
   if (t.is_ref()) result["space"] = name_of(space_names, t.space);
   if (t.arrivals > 0) result["arrivals"] = t.arrivals;
+  if (t.swizzle > 0) result["swizzle"] = t.swizzle;
   return result;
 }
 
@@ -311,6 +314,8 @@ AbstractValue read_abstract(const Json& j) {
                   read_space(member(j, "memory_space"))};
   if (v.memory_space == Space::barrier)
     v.arrivals = read_small<int>(member(j, "arrivals"), "arrivals");
+  if (const Json& n = optional(j, "swizzle"); !n.is_null())
+    v.swizzle = read_small<int>(n, "swizzle");
   return v;
 }
 
@@ -373,6 +378,8 @@ Type read_type(const Json& j) {
   if (t.is_ref()) t.space = read_space(member(j, "space"));
   if (const Json& n = optional(j, "arrivals"); !n.is_null())
     t.arrivals = read_small<int>(n, "arrivals");
+  if (const Json& n = optional(j, "swizzle"); !n.is_null())
+    t.swizzle = read_small<int>(n, "swizzle");
   return t;
 }
 

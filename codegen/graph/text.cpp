@@ -277,7 +277,10 @@ class Printer {
     case Op::At: return subscript(in);
     case Op::DebugPrint:
     case Op::DebugCheck: return " " + std::to_string(at(0)) + " " + quoted(in.attr.text) + text;
+    case Op::PrintLayout: return " " + std::to_string(at(0)) + " " + quoted(in.attr.text) + text;
     case Op::Dot:
+    case Op::Wgmma:
+    case Op::WgmmaHeld:
       if (at(0) == 1) text += " trans_a";
       if (at(1) == 1) text += " trans_b";
       if (at(2) == static_cast<std::int64_t>(Precision::tf32)) text += " tf32";

@@ -60,4 +60,12 @@ Type rule_commit_shared(const Context& c);
 Type rule_close_copies(const Context& c);
 Type rule_await_copies(const Context& c);
 
+// Products by hand: type_rules_products.cpp.
+Type rule_wgmma(const Context& c);
+Type rule_await_products(const Context& c);
+
+// Layouts of registers: register_layout.cpp.
+Type rule_layout_cast(const Context& c);
+Type rule_print_layout(const Context& c);
+
 }  // namespace palladium::graph::typing

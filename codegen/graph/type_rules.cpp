@@ -245,6 +245,7 @@ void check_shape(const Context& c, const Type& type) {
 
 Type reshaped(const Context& c, Type type) {
   type.shape = c.given.shape;
+  type.swizzle = 0;
   check_shape(c, type);
   if (element_count(type.shape) != element_count(c.type(0).shape))
     c.fail("expected a shape of " + std::to_string(element_count(c.type(0).shape)) +
@@ -254,6 +255,7 @@ Type reshaped(const Context& c, Type type) {
 
 Type transposed(const Context& c, Type type) {
   const Extents from = type.shape;
+  type.swizzle = 0;
   std::vector<bool> seen(from.size());
   bool permutation = c.ints().size() == from.size();
   for (std::size_t i = 0; permutation && i < from.size(); ++i) {

@@ -49,6 +49,10 @@ const Type& memory(const Context& c) {
            " holds barriers, at which plgpu::barrier_arrive arrives, and for which "
            "plgpu::barrier_wait waits");
   const bool load = c.op == Op::Load, atomic = c.op == Op::Atomic;
+  if (view.space == Space::accumulator &&
+      (c.graph[c.args[0]].op != Op::Param || c.args.size() > (load ? 1u : 2u) ||
+       (!load && c.op != Op::Store)))
+    c.fail(text(view) + " is of an accumulator, which is read and stored as a whole");
   expect_ints(c, atomic ? 3 : 2);
   for (const std::int64_t flag : c.ints().first(2))
     if (flag != 0 && flag != 1) c.fail("expected flags 0 or 1, given " + text(c.ints()));
@@ -96,6 +100,7 @@ Type rule_at(const Context& c) {
   inst.attr = c.attr;
   const Subscript subscript = Subscript::of(inst);
   Type type = from;
+  type.swizzle = 0;
   type.shape.clear();
   Extents arrays;
   bool everything = true;
@@ -141,6 +146,7 @@ Type rule_at(const Context& c) {
 
 Type rule_ref_bitcast(const Context& c) {
   Type type = reference(c, 0);
+  type.swizzle = 0;
   const DType to = c.given.dtype;
   if (to == DType()) c.fail("expected a dtype, given none");
   if (to.is_bool() || type.dtype.is_bool())

@@ -192,8 +192,9 @@ class Verifier {
       require(d.is_static(), "a symbolic shape in the kernel");
       shape.push_back(d.value());
     }
-    return v.is_ref ? Type::ref(v.type.dtype, std::move(shape), v.memory_space, v.arrivals)
-                    : Type::value(v.type.dtype, std::move(shape));
+    return v.is_ref
+               ? Type::ref(v.type.dtype, std::move(shape), v.memory_space, v.arrivals, v.swizzle)
+               : Type::value(v.type.dtype, std::move(shape));
   }
 
   void check_params(const Region& region, const std::vector<Type>& expected, const char* of) const {
@@ -326,7 +327,7 @@ class Verifier {
     require(form_ == Form::lowered || !is_semaphore_op(in.op) || mapping_of(in.args[0]) != nullptr,
             "a semaphore that no array counts");
     require(in.op == Op::Constant || in.attr.bits == 0, "bits on something other than a constant");
-    require(is_debug_op(in.op) || in.attr.text.empty(), "a text on something that says nothing");
+    require(is_debug_op(in.op) || in.op == Op::PrintLayout || in.attr.text.empty(), "a text on something that says nothing");
   }
 
   // The block mapping whose Ref, in a body, a view leads to.
@@ -370,7 +371,7 @@ class Verifier {
   void check_scoped_params(const Region& region) const {
     for (const ValueId p : region.params) {
       const Type& t = g_[p].type;
-      require(t.is_ref() && (t.space == Space::smem || t.space == Space::regs),
+      require(t.is_ref() && (t.space == Space::smem || is_own(t.space)),
               "a parameter of a run_scoped is no Ref of shared memory or registers");
     }
   }

@@ -20,7 +20,7 @@ std::string problem_of(const Graph& g, const Inst& in) {
     if (is_array(t))
       return arrays(
           is_pure(in.op) ? "can only close over scalars and Refs" : "can only store scalars", t);
-    if (t.is_ref() && g[g.root(arg)].type.space == Space::regs)
+    if (t.is_ref() && is_own(g[g.root(arg)].type.space))
       return "registers are those of the whole thread, given " + to_string(g[g.root(arg)].type) +
              "; with a WarpMesh memory is in SMEM or GMEM";
   }

@@ -216,9 +216,9 @@ std::vector<TiledDim> tiled_dims(int rank, std::span<const std::vector<int>> til
 }
 
 // Thread bits from the lowest: the last of `list` changes fastest.
-Places spread(std::vector<TiledDim>& dims, std::initializer_list<int> list) {
+Places spread(std::vector<TiledDim>& dims, const std::vector<int>& list) {
   Places places;
-  for (auto it = std::rbegin(list); it != std::rend(list); ++it) {
+  for (auto it = list.rbegin(); it != list.rend(); ++it) {
     if (*it > 0) {
       places.insert(places.end(), log2_exact(*it), copies);
       continue;
@@ -244,8 +244,7 @@ void expect_bits(const char* what, const Places& places, int least, int most,
 }  // namespace
 
 Layout tiled(const Extents& domain, std::span<const std::vector<int>> tiles,
-             std::initializer_list<int> warp_dims, std::initializer_list<int> lane_dims,
-             int vector_dim) {
+             const std::vector<int>& warp_dims, const std::vector<int>& lane_dims, int vector_dim) {
   const int rank = static_cast<int>(domain.size());
   if (tiles.empty() || tiles[0].size() > domain.size()) {
     bad_tiling("the first tile has more dimensions than the value");

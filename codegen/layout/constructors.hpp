@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <limits>
 #include <span>
 #include <vector>
@@ -59,8 +58,7 @@ Layout tensor_memory_rows(const Extents& domain);
 /// CompileError if the dims do not fill 4, 8 or 16 warps and 32 lanes, or an extent is no power of
 /// two.
 Layout tiled(const Extents& domain, std::span<const std::vector<int>> tiles,
-             std::initializer_list<int> warp_dims, std::initializer_list<int> lane_dims,
-             int vector_dim);
+             const std::vector<int>& warp_dims, const std::vector<int>& lane_dims, int vector_dim);
 
 /// `layout` with the low log2(v) index bits of the last dimension in the low register bits:
 /// thread bits that held them take the next register bits of that dimension in exchange, and the

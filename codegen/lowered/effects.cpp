@@ -79,6 +79,9 @@ class Visit {
 
   void operator()(const Dot& d) {
     const bool by_wgmma = is_of_wgmma(d.unit);
+    if (graph::is_product_by_hand(g_[d.inst].op))
+      for (const ValueId v : g_[d.inst].args)
+        if (g_[v].type.is_ref()) view(v);
     for (const StorageId operand : {d.a, d.b}) {
       Effect read{.access = Access::read, .storage = operand};
       if (by_wgmma) read.on = Completion::wgmma_group, read.completion = Of::completes;

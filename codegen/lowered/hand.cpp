@@ -61,6 +61,14 @@ class Words {
       return fmt::format("waits for all groups{}{}",
                          e.pending > 0 ? fmt::format(" but the last {}", e.pending) : "",
                          e.read_only ? " to have read" : "");
+    case Kind::multiply:
+      return fmt::format("begins to multiply {}{}", e.from < 0 ? "" : region(e.from) + " by ",
+                         region(e.other));
+    case Kind::hold:
+      return "reads or stores to " + way_.memories[static_cast<std::size_t>(e.sum)].name;
+    case Kind::finish:
+      return fmt::format("waits for all products{}",
+                         e.pending > 0 ? fmt::format(" but the last {}", e.pending) : "");
     case Kind::arrive: return "arrives at " + barrier;
     case Kind::wait: return "waits for " + barrier;
     }

@@ -16,7 +16,7 @@ Run::Run(const graph::Graph& g, const Way& way)
       threads_(way.threads.size()),
       barriers_(way.barriers.size()),
       memories_(way.memories.size()) {
-  const std::size_t known = 4 * threads_.size() + barriers_.size();
+  const std::size_t known = 5 * threads_.size() + barriers_.size();
   for (Thread& t : threads_) t.knows.assign(known, 0);
   for (Memory& m : memories_) m.reads.resize(threads_.size() + 1);
   for (Memory& m : memories_) m.writes.resize(threads_.size() + 1);
@@ -80,6 +80,17 @@ void Run::perform(int thread, const Event& e) {
     t.has_copies.push_back(std::exchange(t.open, 0) > 0);
     return;
   case Kind::await: return await(thread, e);
+  case Kind::multiply:
+    t.sums[e.sum] = {++t.products, &e};
+    for (const int read : {e.from, e.other})
+      if (read >= 0) touch(thread, e, read, false, multiplied(thread), t.products);
+    return;
+  case Kind::hold: return hold(thread, e);
+  case Kind::finish: {
+    std::int32_t& knows = t.knows[static_cast<std::size_t>(multiplied(thread))];
+    knows = std::max(knows, t.products - e.pending);
+    return;
+  }
   case Kind::arrive: return arrive(thread, e);
   case Kind::wait: return wait(thread, e);
   }
@@ -256,6 +267,22 @@ void Run::await(int thread, const Event& e) {
   if (!e.read_only) learn(true);
 }
 
+// Of an accumulator nobody but products knows anything while one may add to it.
+void Run::hold(int thread, const Event& e) {
+  const Thread& t = threads_[static_cast<std::size_t>(thread)];
+  const auto last = t.sums.find(e.sum);
+  if (last == t.sums.end()) return;
+  const auto& [number, product] = last->second;
+  if (t.knows[static_cast<std::size_t>(multiplied(thread))] >= number) return;
+  fail(e,
+       fmt::format("thread {} {} {} at {} while its product that began at {} may still add to it: "
+                   "plgpu::wgmma_wait({})",
+                   thread, g_[e.by].op == graph::Op::Load ? "reads" : "stores to",
+                   way_.memories[static_cast<std::size_t>(e.sum)].name, at(e), at(*product),
+                   t.products - number),
+       product);
+}
+
 // ---- ends
 
 void Run::tell_stuck() {
@@ -327,7 +354,8 @@ std::string Run::words(const Access& a, bool is_earlier) const {
                        : writes   ? "writes"
                                   : "reads",
                        at(*a.event));
-  return fmt::format("a copy of thread {} that began at {} {} it", a.thread, at(*a.event),
+  return fmt::format("a {} of thread {} that began at {} {} it",
+                     a.event->kind == Kind::multiply ? "product" : "copy", a.thread, at(*a.event),
                      writes ? "fills" : "reads");
 }
 

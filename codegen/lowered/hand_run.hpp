@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen/lowered/hand_walk.hpp"
@@ -67,8 +69,10 @@ class Run {
     Clock knows;
     std::size_t next = 0;
     std::int32_t open = 0, closed = 0, read = 0;  // copies of no group; groups; awaited ones
-    std::vector<bool> has_copies = {};            // of each group
-    const Event* sent = nullptr;                  // the last copy
+    std::int32_t products = 0;                    // that it began
+    std::map<int, std::pair<std::int32_t, const Event*>> sums = {};  // and the last of each sum
+    std::vector<bool> has_copies = {};                               // of each group
+    const Event* sent = nullptr;                                     // the last copy
   };
 
   int fetched(int barrier) const { return threads() + barrier; }
@@ -77,6 +81,9 @@ class Run {
   }
   int committed(int thread) const {
     return 3 * threads() + static_cast<int>(barriers_.size()) + thread;
+  }
+  int multiplied(int thread) const {
+    return 4 * threads() + static_cast<int>(barriers_.size()) + thread;
   }
   int threads() const { return static_cast<int>(threads_.size()); }
 
@@ -97,6 +104,7 @@ class Run {
   void complete(Barrier& b, const Event& e);
   void wait(int thread, const Event& e);
   void await(int thread, const Event& e);
+  void hold(int thread, const Event& e);
   void tell_stuck();
   void check_ends();
   void check_end(int barrier);

@@ -193,9 +193,24 @@ class Walk {
       const graph::AwaitView a = graph::AwaitView::of(inst);
       return add({.kind = Kind::await, .by = v, .pending = a.pending, .read_only = a.read_only});
     }
+    case Op::Wgmma:
+    case Op::WgmmaHeld: {
+      const graph::DotView d = graph::DotView::of(inst);
+      const bool held = inst.op == Op::WgmmaHeld;
+      return add({.kind = Kind::multiply,
+                  .by = v,
+                  .from = held ? -1 : viewed(d.a),
+                  .other = viewed(d.b),
+                  .sum = memory_of(g_.root(inst.args[0]))});
+    }
+    case Op::AwaitProducts:
+      return add({.kind = Kind::finish, .by = v, .pending = static_cast<int>(inst.attr.ints[0])});
     case Op::Delay: return;
-    case Op::Load: return load(v, inst);
-    case Op::Store: return store(v, inst);
+    case Op::Load:
+    case Op::Store:
+      if (const ValueId root = g_.root(inst.args[0]); g_[root].type.space == Space::accumulator)
+        return add({.kind = Kind::hold, .by = v, .sum = memory_of(root)});
+      return inst.op == Op::Load ? load(v, inst) : store(v, inst);
     default: break;
     }
     const graph::Effects& e = graph::effects(inst.op);
@@ -244,7 +259,7 @@ class Walk {
     return way_.memories[static_cast<std::size_t>(memory)].name + index;
   }
 
-  bool is_own(ValueId ref) const { return g_[g_.root(ref)].type.space == Space::regs; }
+  bool is_own(ValueId ref) const { return graph::is_own(g_[g_.root(ref)].type.space); }
 
   void touch(ValueId v, const Inst& inst, std::size_t operand, Kind kind) {
     const ValueId ref = inst.args[operand];

@@ -59,10 +59,15 @@ struct Event {
     await,  // all groups but `pending`
     arrive,
     wait,
+    multiply,  // from and `other` are read, and added to `sum`, until the product is awaited
+    finish,    // all products but `pending`
+    hold,      // an accumulator is read or stored to
   };
   Kind kind = Kind::read;
   ValueId by = graph::no_value;
   int from = -1, to = -1;  // regions: what is read, what is written
+  int other = -1;          // ... and what a product reads beside `from`
+  int sum = -1;            // the memory of an accumulator
   int barrier = -1, pending = 0, iteration = -1;
   bool read_only = false;
 };

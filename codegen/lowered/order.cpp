@@ -444,6 +444,12 @@ void Order::name_storages(Completion kind, Need::Group& group, const State& stat
     }
 }
 
+void Order::name_awaited(const WaitGroup& wait, const Statement& s, const State& state) {
+  if (wait.kind != Completion::wgmma_group) return;
+  Need::Group& group = needed_.named.try_emplace(&s, Need::Group{wait.pending}).first->second;
+  name_storages(wait.kind, group, state);
+}
+
 void Order::need_threads(const Touch& t, const Statement* s, const State& state, Need& need) const {
   const Room room = ahead(t.room);
   need.sync = need.sync || std::ranges::any_of(state.accesses, [&](const Access& a) {
@@ -501,8 +507,10 @@ void Order::sync(State& state) { state.accesses.clear(), state.fenced.clear(); }
 // ---- what a statement leaves
 
 void Order::apply(const Statement& s, State& state) {
-  if (const WaitGroup* const w = std::get_if<WaitGroup>(&s.what))
+  if (const WaitGroup* const w = std::get_if<WaitGroup>(&s.what)) {
+    if (asked_ == Ask::groups && w->storages.empty()) name_awaited(*w, s, state);
     return end_groups(w->kind, w->pending, state);
+  }
   if (const Close* const c = std::get_if<Close>(&s.what)) return close(c->kind, state);
   if (const Advance* const a = std::get_if<Advance>(&s.what)) return advance(a->ring, state);
   const Facts& all = facts(s);

@@ -35,6 +35,8 @@ struct Need {
 struct Needed {
   std::map<const Statement*, Need> before = {};
   std::map<const Statements*, Need> behind = {};
+  /// What is over behind waits for products that name nothing.
+  std::map<const Statement*, Need::Group> named = {};
 };
 
 /// Goes through the statements of an agent in the order in which they run, whatever way that takes:
@@ -152,6 +154,7 @@ class Order {
   void need_threads(const Touch& t, const Statement* s, const State& state, Need& need) const;
   bool is_home(StorageId storage, const Statement* of) const;
   void name_storages(device::Completion kind, Need::Group& group, const State& state) const;
+  void name_awaited(const WaitGroup& wait, const Statement& s, const State& state);
   bool conflicts(const Access& a, const Touch& t, const Room& room, const Statement* s) const;
   Need need_at_end(const State& state, const Statement* of) const;
   Need need_of_few(const State& state) const;

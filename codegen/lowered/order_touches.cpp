@@ -36,6 +36,12 @@ Order::Facts Order::facts_of(const Statement& s) const {
              !std::holds_alternative<Copy>(s.what))
       add_array(e, found.touches);
   }
+  // Of operands in shared memory a user says when they are read.
+  const Dot* const product = std::get_if<Dot>(&s.what);
+  if (product != nullptr && asked_ == Ask::groups &&
+      graph::is_product_by_hand(l_.graph[product->inst].op))
+    std::erase_if(found.touches,
+                  [&](const Touch& t) { return l_.storages[t.room.storage].in_shared(); });
   // Who waits for it says so himself.
   if (by_hand)
     for (Touch& t : found.touches) t.on = Completion::none;

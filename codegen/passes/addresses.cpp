@@ -418,9 +418,10 @@ std::pair<Affine, Affine> Addresses::split(const Affine& x, std::int64_t by) {
 Affine Addresses::in_panels(const Storage& s, const Coordinates& c) {
   const std::int64_t chunk = 16 / s.dtype.bytes(), width = s.shared().swizzle / s.dtype.bytes();
   const std::int64_t alike = 128 / s.shared().swizzle;
-  const auto [elements, column] = element_part(c[1], chunk);
+  const std::size_t last = c.size() - 1;
+  const auto [elements, column] = element_part(c[last], chunk);
   const auto [panel, inside] = split(column, width);
-  const Affine row = split(c[0], 8).second;
+  const Affine row = split(c[last - 1], 8).second;
   Affine at = inside;
   if (!row.is_zero()) {
     ExprId number = e_.sum(named_index(e_.sum(row)));
@@ -430,7 +431,10 @@ Affine Addresses::in_panels(const Storage& s, const Coordinates& c) {
     at = named_index(inside.is_zero() ? turned
                                       : e_.plain(Operator::bit_xor, e_.sum(inside), turned));
   }
-  return elements + at + c[0] * width + panel * (s.shape[0] * width);
+  at = elements + at + c[last - 1] * width + panel * (s.shape[last - 1] * width);
+  std::int64_t stride = s.shape[last] * s.shape[last - 1];
+  for (std::size_t d = last - 1; d-- > 0; stride *= s.shape[d]) at = at + c[d] * stride;
+  return at;
 }
 
 // ---- coordinates

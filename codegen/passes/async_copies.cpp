@@ -19,7 +19,7 @@ using graph::Op;
 
 class Legalization {
  public:
-  explicit Legalization(Program& l) : l_(l), g_(l.graph), fetches_(l) {}
+  explicit Legalization(Program& l) : l_(l), g_(l.graph), fetches_(l), panels_(l.graph) {}
 
   void run() {
     const Analysis a(g_);
@@ -28,7 +28,7 @@ class Legalization {
       expect_barriers(v);
       if (g_[v].op != Op::CopyToShared && g_[v].op != Op::CopyToGlobal) continue;
       std::string why;
-      const auto box = fetches_.box_of_copy(v, why);
+      const auto box = fetches_.box_of_copy(v, panels_, why);
       if (box && number_of(l_, *box, why)) continue;
       tell(v, why);
       copy_by_threads(v);
@@ -38,6 +38,11 @@ class Legalization {
 
  private:
   void expect_barriers(ValueId v) const {
+    if (graph::is_product_by_hand(g_[v].op) && !l_.machine.has_wgmma())
+      throw CompileError(g_.location(v),
+                         fmt::format("wgmma: kernel '{}' is compiled for sm_{}; products of a "
+                                     "warpgroup need sm_90a",
+                                     g_.name, l_.machine.compute_capability));
     if (!l_.machine.has_tma())
       throw CompileError(
           g_.location(v),
@@ -81,6 +86,7 @@ class Legalization {
   Program& l_;
   graph::Graph& g_;
   Fetches fetches_;
+  Panels panels_;
 };
 
 // ---- statements
@@ -101,6 +107,9 @@ class ByHand {
     case Op::CopyToGlobal: return send();
     case Op::CommitShared: return add(Fence{}), add(Sync{});
     case Op::CloseCopies: return add(Close{device::Completion::bulk_group});
+    case Op::Wgmma:
+    case Op::WgmmaHeld:
+    case Op::AwaitProducts: return add_product_by_hand(l_, v_, out_);
     default: return await();
     }
   }
@@ -141,8 +150,9 @@ class ByHand {
 
   BoxId box() const {
     Fetches fetches(l_);
+    Panels panels(g_);
     std::string why;
-    const auto found = fetches.box_of_copy(v_, why);
+    const auto found = fetches.box_of_copy(v_, panels, why);
     return found ? number_of(l_, *found, why) : BoxId();
   }
 

@@ -25,6 +25,7 @@
 #include "codegen/lowered/effects.hpp"
 #include "codegen/lowered/order.hpp"
 #include "codegen/lowered/signals.hpp"
+#include "codegen/passes/async_copies.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/passes/products.hpp"
 #include "codegen/passes/slots.hpp"
@@ -410,7 +411,7 @@ void await_products(const Program& l, Statements& list) {
     for_each_body(s, [&](Statements& body) { await_products(l, body); });
     const Dot* const d = std::get_if<Dot>(&s.what);
     const bool holds =
-        d != nullptr && is_of_wgmma(d->unit) &&
+        d != nullptr && is_of_wgmma(d->unit) && !graph::is_product_by_hand(l.graph[d->inst].op) &&
         (!l.storages[d->b].ring() || (l.storages[d->a].in_shared() && !l.storages[d->a].ring()));
     WaitGroup wait{.kind = Completion::wgmma_group};
     if (holds) wait.storages = {d->result};
@@ -429,6 +430,8 @@ void await_groups(Statements& list, const Needed& needed) {
   for (Statement& s : list) {
     if (const auto found = needed.before.find(&s); found != needed.before.end())
       add(out, found->second, s.at);
+    if (const auto found = needed.named.find(&s); found != needed.named.end())
+      std::get<WaitGroup>(s.what).storages = found->second.storages;
     for_each_body(s, [&](Statements& body) { await_groups(body, needed); });
     out.push_back(std::move(s));
   }
@@ -460,6 +463,7 @@ void count_arrivals(Program& l) {
 }
 
 void complete(Program& l, bool is_crowded) {
+  if (graph::has_async_ops(l.graph)) leave_out_idle_syncs(l);
   BarrierWaits barriers(l);
   for_each_list(l, [&](Statements& list) {
     if (is_crowded) await_products(l, list);

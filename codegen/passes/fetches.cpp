@@ -192,7 +192,7 @@ bool Fetches::ends_aligned(const BlockMapping& m) {
   return m.array_aval.shape.rank() == 0 || row_facts(m).multiple % n == 0;
 }
 
-std::optional<TensorBox> Fetches::box_of_copy(ValueId copy, std::string& why) {
+std::optional<TensorBox> Fetches::box_of_copy(ValueId copy, Panels& panels, std::string& why) {
   const graph::CopyView c = graph::CopyView::of(g_[copy]);
   const auto refuse = [&](const char* reason) {
     why = reason;
@@ -205,6 +205,15 @@ std::optional<TensorBox> Fetches::box_of_copy(ValueId copy, std::string& why) {
   if (!lies_in_array(m, c.global, 1, why)) return {};
   if (g_[copy].op == Op::CopyToGlobal && !ends_aligned(m))
     return refuse("its rows do not end at multiples of 16 bytes");
+  if (const int swizzle = panels.swizzle(g_.root(c.shared)); swizzle > 0) {
+    const std::optional<MatrixView> matrix = panels.matrix(c.shared);
+    const std::int64_t width = swizzle / g_[c.shared].type.dtype.bytes();
+    if (!matrix || matrix->row_multiple % 8 != 0 || matrix->column_multiple % width != 0 ||
+        matrix->columns % width != 0)
+      return refuse(
+          "what it is of in shared memory, which lies in panels, is none of whole panels");
+    return box_of_view(c.global, g_[c.global].type.shape, swizzle, why);
+  }
   if (!is_run(c.shared)) return refuse("its view in shared memory is no run from 128 bytes");
   const Extents& shape = g_[c.global].type.shape;
   TensorBox box{.mapping = mapping};
@@ -279,13 +288,17 @@ bool Fetches::lies_in_array(const BlockMapping& m, ValueId view, int least, std:
 // Of the view that a Load or a Store moves.
 std::optional<TensorBox> Fetches::box_of(ValueId access, const Extents& shape, int swizzle,
                                          std::string& why) {
+  return box_of_view(graph::MemoryView::of(g_[access]).ref, shape, swizzle, why);
+}
+
+std::optional<TensorBox> Fetches::box_of_view(ValueId view, const Extents& shape, int swizzle,
+                                              std::string& why) {
   const auto refuse = [&](const char* reason) {
     why = reason;
     return std::nullopt;
   };
-  const ValueId view = graph::MemoryView::of(g_[access]).ref;
-  const Window& w = l_.windows[l_.window_of[g_.root(view)]];
-  const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
+  const int mapping = g_.mapping_of(g_.root(view));
+  const BlockMapping& m = g_.mapping.block_mappings[static_cast<std::size_t>(mapping)];
   const std::optional<std::vector<int>> dimensions = box_dimensions(g_, view);
   if (!dimensions || g_[view].type.shape.size() < 2) return refuse("its view is no box");
   if (!lies_in_array(m, view, 2, why)) return {};
@@ -303,7 +316,7 @@ std::optional<TensorBox> Fetches::box_of(ValueId access, const Extents& shape, i
   if (in_one && std::ranges::any_of(viewed.begin(), viewed.end() - 1,
                                     [](std::int64_t n) { return n > most_rows; }))
     return refuse("it has more than 256 rows in a dimension");
-  TensorBox box{.mapping = w.mapping, .swizzle = swizzle};
+  TensorBox box{.mapping = mapping, .swizzle = swizzle};
   std::size_t next = 0;
   for (const BlockDim& b : m.block_shape) {
     const int d = b.kind == BlockDim::Kind::squeezed ? -1 : (*dimensions)[next++];

@@ -8,6 +8,7 @@
 
 #include "codegen/passes/guards.hpp"
 #include "codegen/passes/indices.hpp"
+#include "codegen/passes/panels.hpp"
 #include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
@@ -43,8 +44,9 @@ class Fetches {
   /// Of a Store of a value in panels: the box that TMA can copy to its view; else the reason.
   std::optional<TensorBox> box_of_store(ValueId store, int swizzle, std::string& why);
   /// Of a copy by hand: the box that TMA can copy, or of which it copies several that follow one
-  /// another along the first dimension; else the reason. Asks of no window.
-  std::optional<TensorBox> box_of_copy(ValueId copy, std::string& why);
+  /// another along the first dimension; else the reason. Asks of no window. `panels` know of the
+  /// shared memory.
+  std::optional<TensorBox> box_of_copy(ValueId copy, Panels& panels, std::string& why);
 
  private:
   std::optional<ValueId> load_of(ValueId operand);
@@ -52,6 +54,8 @@ class Fetches {
   std::optional<TensorBox> box_of(ValueId access, const Extents& shape, int swizzle,
                                   std::string& why);
   std::optional<TensorBox> box_of_row(ValueId load, const Extents& shape, std::string& why);
+  std::optional<TensorBox> box_of_view(ValueId view, const Extents& shape, int swizzle,
+                                       std::string& why);
   bool lies_in_array(const BlockMapping& m, ValueId view, int least, std::string& why);
   bool is_aligned(const BlockMapping& m, ValueId view);
   bool ends_aligned(const BlockMapping& m);

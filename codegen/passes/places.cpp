@@ -12,6 +12,7 @@
 #include "codegen/passes/operands.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/passes/products.hpp"
+#include "codegen/passes/said_layouts.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -96,6 +97,7 @@ class Placement {
       return keep(v, storage_for(g_, *operand).in, operand->shape);
     if (const auto room = fetched_ahead(v)) return keep(v, *room);
     const bool in_place = scaled_.contains(v) || sums_.contains(v);
+    if (inst.op == Op::LayoutCast) return keep_as_said(v);
     if (must_be_whole(v) || multiplies(v) || (!in_place && worth_spreading(v)))
       return keep(v, Registers{});
     if (in_place || inlined_.contains(v) || !worth_keeping(v)) return;
@@ -204,6 +206,7 @@ class Placement {
 
   static bool must_always_be_whole(const Inst& i) {
     return i.op == Op::Param || i.op == Op::Get || i.op == Op::Dot || i.op == Op::Swap ||
+           i.op == Op::LayoutCast ||
            graph::is_fold(i.op);
   }
 
@@ -498,6 +501,12 @@ class Placement {
     Storage s{.in = in, .dtype = i.type.dtype, .shape = shape, .of = v};
     if (s.in_registers() && !graph::is_fold(i.op)) s.variable = l_.add_variable();
     l_.storage_of[v] = l_.add_storage(std::move(s));
+  }
+
+  // In the layout that a user names.
+  void keep_as_said(ValueId v) {
+    keep(v, Registers{});
+    l_.pinned[l_.storages[l_.storage_of[v]].variable] = said_layout(l_, v);
   }
 
   // A carry and what is read of it after the last iteration are one storage; so is a result,

@@ -22,6 +22,7 @@
 #include "codegen/passes/analysis.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/passes/products.hpp"
+#include "codegen/passes/said_layouts.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -357,8 +358,9 @@ class LoopRemarks {
                       "pl::Precision::tf32 would be many times as fast, rounding operands to 10 "
                       "bits",
                       description_of(g_, d.inst)));
+    if (runs_by_itself(d)) return;
     const std::int64_t rows = inst.type.shape[0], columns = inst.type.shape[1];
-    if (runs_by_itself(d) || !l_.machine.has_wgmma(a, b, tf32) || rows >= 64) return;
+    if (!l_.machine.has_wgmma(a, b, tf32) || rows >= 64) return;
     if (!is_by_wgmma_turned(inst)) return;
     if (has_said(g_.location(d.inst), "by mma.sync")) return;
     say(g_.location(d.inst),
@@ -512,6 +514,7 @@ void say_once(std::vector<Remark>& remarks) {
 void tell_of_loops(Program& l) {
   if (l.graph.bodies[0].num_stages != 1)
     for_each_list(l, [&](Statements& list) { tell_in(l, list); });
+  tell_layouts(l);
   say_once(l.remarks);
 }
 

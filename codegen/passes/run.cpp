@@ -69,7 +69,7 @@ class Runner {
   Program widest_needed(bool may_stage) const {
     if (const int given = g_.bodies[0].num_warps; given != 0) return attempt(given, may_stage);
     Program l = attempt(4, may_stage);
-    if (g_.bodies.size() > 1 || g_.bodies[0].warpgroups > 1) return l;
+    if (g_.bodies.size() > 1 || g_.bodies[0].warpgroups > 1 || is_of_a_warpgroup()) return l;
     std::string why;
     bool loses_wgmma = false;
     while (2 * l.num_warps <= layout::most_warps) {
@@ -84,6 +84,13 @@ class Runner {
     if (loses_wgmma) why += "; so many multiply by mma.sync what fewer would by wgmma";
     if (!why.empty()) l.remarks.push_back({{}, fmt::format("{} warps: {}", l.num_warps, why)});
     return l;
+  }
+
+  // Whether a user says what a warpgroup does, or holds.
+  bool is_of_a_warpgroup() const {
+    return std::ranges::any_of(g_.insts, [](const graph::Inst& i) {
+      return graph::is_product_by_hand(i.op) || i.op == graph::Op::LayoutCast;
+    });
   }
 
   void run(const Pass& p, Program& l) const {

@@ -50,7 +50,9 @@ class Products {
  private:
   void find(const Statements& list, const char* inside) {
     for (const Statement& s : list) {
-      if (const Dot* const d = std::get_if<Dot>(&s.what)) all_.push_back({d, s.at, inside});
+      const Dot* const d = std::get_if<Dot>(&s.what);
+      if (d != nullptr && !graph::is_product_by_hand(l_.graph[d->inst].op))
+        all_.push_back({d, s.at, inside});
       if (repeats(s)) continue;
       const bool chosen =
           std::holds_alternative<When>(s.what) || std::holds_alternative<Switch>(s.what);

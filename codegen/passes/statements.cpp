@@ -131,6 +131,8 @@ class Building {
     case Op::Warps: warps(out, v); return;
     case Op::Dot: dot(out, v); return;
     case Op::Get: return;
+    case Op::LayoutCast: return assign(out, i.args[0], l_.storage_of[v], true);
+    case Op::PrintLayout: return;
     case Op::SemaphoreRead:
     case Op::SemaphoreSignal:
     case Op::SemaphoreWait:
@@ -144,7 +146,10 @@ class Building {
     case Op::CopyToGlobal:
     case Op::CommitShared:
     case Op::CloseCopies:
-    case Op::AwaitCopies: add_by_hand(l_, v, out); return;
+    case Op::AwaitCopies:
+    case Op::Wgmma:
+    case Op::WgmmaHeld:
+    case Op::AwaitProducts: add_by_hand(l_, v, out); return;
     case Op::Swap:
       assign(out, v, l_.storage_of[v]);
       store(out, v);

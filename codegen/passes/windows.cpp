@@ -9,9 +9,11 @@
 
 #include "codegen/graph/extents.hpp"
 #include "codegen/graph/grid_order.hpp"
+#include "codegen/layout/constructors.hpp"
 #include "codegen/passes/analysis.hpp"
 #include "codegen/passes/indices.hpp"
 #include "codegen/passes/iterations.hpp"
+#include "codegen/passes/panels.hpp"
 #include "codegen/passes/passes.hpp"
 #include "palladium/error.hpp"
 
@@ -61,7 +63,7 @@ bool proved_in_bounds(const Graph& g, RegionIndex index_map, int d, const BlockD
 class WindowPlacement {
  public:
   explicit WindowPlacement(Program& l)
-      : l_(l), g_(l.graph), analysis_(l.graph), indices_(l.graph, exprs_) {}
+      : l_(l), g_(l.graph), analysis_(l.graph), indices_(l.graph, exprs_), panels_(l.graph) {}
 
   void run() {
     for (const graph::Body& b : g_.bodies)
@@ -147,6 +149,7 @@ class WindowPlacement {
         return;
       }
       if (g_[w.root].type.space == Space::barrier) return make_barriers(w);
+      if (g_[w.root].type.space == Space::accumulator) return make_accumulator(w);
       const bool shared = g_[w.root].type.space == Space::smem && !is_carried_in_registers(w);
       make_resident(w, shared ? Residency::shared : Residency::registers);
       return;
@@ -267,7 +270,9 @@ class WindowPlacement {
     if (r == Residency::registers && !all_whole(w)) r = Residency::shared;
     Storage s{.dtype = t.dtype, .shape = t.shape, .of = w.root};
     if (r == Residency::shared)
-      s.in = Shared{.row_stride = t.shape.empty() ? 1 : t.shape.back(), .per_warpgroup = own};
+      s.in = Shared{.row_stride = t.shape.empty() ? 1 : t.shape.back(),
+                    .swizzle = panels_.swizzle(w.root),
+                    .per_warpgroup = own};
     else if (graph::element_count(t.shape) == 1)
       s.in = OneElement{};
     if (s.in_registers()) s.variable = l_.add_variable();
@@ -276,6 +281,17 @@ class WindowPlacement {
       w.in = InShared{resident};
     else
       w.in = InRegisters{resident};
+  }
+
+  // As tensor cores have it, and each Pallas thread for itself.
+  void make_accumulator(Window& w) {
+    const graph::Type& t = g_[w.root].type;
+    w.in = InRegisters{{.storage = l_.add_storage({.in = Registers{},
+                                                   .dtype = t.dtype,
+                                                   .shape = t.shape,
+                                                   .of = w.root,
+                                                   .variable = l_.add_variable(layout::accumulator(
+                                                       t.shape, {l_.num_warps, 1}))})}};
   }
 
   // Those of a user, who says who arrives and waits.
@@ -418,6 +434,7 @@ class WindowPlacement {
   Analysis analysis_;
   thread::Exprs exprs_;
   Indices indices_;
+  const Panels panels_;
   std::map<RegionId, ValueId> conditions_;  // of each When in a body's own region
   int body_ = 0;                            // whose windows are added
   std::int64_t carried_ = 0;  // registers of a thread for scratch that is in shared memory else

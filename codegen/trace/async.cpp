@@ -1,22 +1,15 @@
 // Barriers, and copies that go on while threads work.
 #include <vector>
 
+#include "codegen/trace/accumulators.hpp"
 #include "codegen/trace/body.hpp"
 #include "palladium/error.hpp"
 #include "palladium/gpu/barrier.hpp"
 #include "palladium/gpu/copy.hpp"
 
 namespace palladium {
-namespace {
 
-using detail::Access;
-using trace::Attr;
-using trace::Op;
-using trace::Recorder;
-using trace::Touched;
-using trace::ValueId;
-
-Recorder& recorder_of(const char* what, Location at) {
+trace::Recorder& trace::recorder_by_hand(const char* what, Location at) {
   Recorder& recorder = Recorder::current(what, at);
   if (!recorder.may_capture)
     throw CompileError(at,
@@ -28,6 +21,16 @@ Recorder& recorder_of(const char* what, Location at) {
         at, std::string(what) + ": in a WarpMesh; it is done by a whole Pallas thread, outside");
   return recorder;
 }
+
+namespace {
+
+using detail::Access;
+using trace::Attr;
+using trace::Op;
+using trace::Recorder;
+using trace::recorder_by_hand;
+using trace::Touched;
+using trace::ValueId;
 
 /// Which of the barriers of a root Ref.
 struct OneBarrier {
@@ -107,7 +110,7 @@ void record(Recorder& recorder, Op op, std::vector<ValueId> args, Attr attr, Loc
 }
 
 void record_barrier(Op op, const Ref& barrier, const char* what, Location at) {
-  Recorder& recorder = recorder_of(what, at);
+  Recorder& recorder = recorder_by_hand(what, at);
   const OneBarrier one = one_barrier(recorder, barrier, what, at);
   record(recorder, op, {one.all, one.number}, {}, at);
   recorder.note_write(one.all);
@@ -132,7 +135,7 @@ void gpu::barrier_wait(const Ref& barrier, Location at) {
 
 Effect gpu::barrier_test(const Ref& barrier, const detail::Expression& expression) {
   const Location at = Access::at(expression);
-  Recorder& recorder = recorder_of("barrier_test", at);
+  Recorder& recorder = recorder_by_hand("barrier_test", at);
   const OneBarrier one = one_barrier(recorder, barrier, "barrier_test", at);
   const int memory = recorder.memory_of(one.all);
   const Touched touched{{memory}, {memory}};
@@ -149,7 +152,7 @@ Effect gpu::barrier_test(const Ref& barrier, const detail::Expression& expressio
 void gpu::copy_gmem_to_smem(const Ref& src, const Ref& dst, const Ref& barrier,
                             CopyGmemToSmemOptions options, Location at) {
   const char* const what = "copy_gmem_to_smem";
-  Recorder& recorder = recorder_of(what, at);
+  Recorder& recorder = recorder_by_hand(what, at);
   const ValueId from = recorder.id(src, what, at), to = recorder.id(dst, what, at);
   const OneBarrier one = one_barrier(recorder, barrier, what, at);
   const auto copy = [&] {
@@ -168,7 +171,7 @@ void gpu::copy_gmem_to_smem(const Ref& src, const Ref& dst, const Ref& barrier,
 void gpu::copy_smem_to_gmem(const Ref& src, const Ref& dst, CopySmemToGmemOptions options,
                             Location at) {
   const char* const what = "copy_smem_to_gmem";
-  Recorder& recorder = recorder_of(what, at);
+  Recorder& recorder = recorder_by_hand(what, at);
   const ValueId from = recorder.id(src, what, at), to = recorder.id(dst, what, at);
   recorder.expect_writable(to, what, at);
   const auto copy = [&] {
@@ -181,15 +184,15 @@ void gpu::copy_smem_to_gmem(const Ref& src, const Ref& dst, CopySmemToGmemOption
 }
 
 void gpu::commit_smem(Location at) {
-  record(recorder_of("commit_smem", at), Op::CommitShared, {}, {}, at);
+  record(recorder_by_hand("commit_smem", at), Op::CommitShared, {}, {}, at);
 }
 
 void gpu::commit_smem_to_gmem_group(Location at) {
-  record(recorder_of("commit_smem_to_gmem_group", at), Op::CloseCopies, {}, {}, at);
+  record(recorder_by_hand("commit_smem_to_gmem_group", at), Op::CloseCopies, {}, {}, at);
 }
 
 void gpu::wait_smem_to_gmem(int n, WaitSmemToGmemOptions options, Location at) {
-  Recorder& recorder = recorder_of("wait_smem_to_gmem", at);
+  Recorder& recorder = recorder_by_hand("wait_smem_to_gmem", at);
   if (n < 0)
     throw CompileError(at,
                        "wait_smem_to_gmem: expected 0 or more groups that may be under way, "

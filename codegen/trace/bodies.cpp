@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "codegen/graph/extents.hpp"
+#include "codegen/trace/accumulators.hpp"
 #include "codegen/trace/captures.hpp"
 #include "codegen/trace/over_meshes.hpp"
 #include "codegen/trace/tracer.hpp"
@@ -29,7 +30,8 @@ void Tracer::set_scratch() {
     const std::size_t meshes = is_meshed() ? over_.meshes->list.size() : 0;
     if (const std::string problem = mesh_problem(s.type, who, meshes); !problem.empty())
       fail(s.type.at, problem);
-    m.scratch_avals.push_back({type, true, s.type.space, {}, s.type.arrivals});
+    m.scratch_avals.push_back(
+        {type, true, s.type.space, {}, s.type.arrivals, swizzle_given(s.type)});
   }
 }
 
@@ -98,7 +100,7 @@ void Tracer::trace_body(std::size_t number, const Body& body) {
     if (global_of_scratch_[i] >= 0) continue;
     const AbstractValue& s = g.mapping.scratch_avals[next++];
     scratch[i] = builder.param(
-        Type::ref(s.type.dtype, extents(s.type.shape), s.memory_space, s.arrivals), at_);
+        Type::ref(s.type.dtype, extents(s.type.shape), s.memory_space, s.arrivals, s.swizzle), at_);
   }
   for (std::size_t i = 0; i < scratch.size(); ++i)
     if (const int global = global_of_scratch_[i]; global >= 0)
@@ -112,6 +114,8 @@ void Tracer::trace_body(std::size_t number, const Body& body) {
     g.names.resize(graph::index(v) + 1);
     g.names[graph::index(v)] = scratch_names_[i];
   }
+  for (const ValueId v : scratch)
+    if (g[v].type.space == Space::accumulator) begin_accumulator(recorder_, v, {}, at_);
   choose(operands);
   if (Access::function(body)->on_stack && !over_.must_write)  // what runs at once may refer to it
     warn_of_captures(g.name, "the kernel function", body.at());

@@ -1,5 +1,7 @@
 #include "codegen/trace/body.hpp"
 
+#include "codegen/trace/accumulators.hpp"
+
 #include <algorithm>
 
 #include "palladium/error.hpp"
@@ -138,8 +140,11 @@ std::string barrier_problem(const Scoped& scratch, const std::string& who, Shape
 
 std::string scratch_problem(const Scoped& scratch, const std::string& who, ShapeDtype& type) {
   if (scratch.space == Space::barrier) return barrier_problem(scratch, who, type);
-  if (scratch.space != Space::smem && scratch.space != Space::regs)
+  if (scratch.space != Space::smem && !graph::is_own(scratch.space))
     return who + " must be in SMEM or REGS";
+  if (scratch.space == Space::accumulator)
+    if (std::string problem = accumulator_problem(scratch.type); !problem.empty())
+      return who + " " + problem;
   if (scratch.type.dtype == DType()) return who + " has no dtype";
   type = {{}, scratch.type.dtype};
   std::int64_t left = INT32_MAX;  // elements: what a value can have
@@ -156,7 +161,8 @@ std::string scratch_problem(const Scoped& scratch, const std::string& who, Shape
   if (type.dtype.is_packed() && (type.shape.rank() == 0 || type.shape[-1].value() % 2 != 0))
     return who + " is " + to_string(type) +
            ", two elements of which share a byte: its last extent is even";
-  return "";
+  const std::string problem = transform_problem(scratch);
+  return problem.empty() ? "" : who + " " + problem;
 }
 
 }  // namespace palladium::trace

@@ -5,6 +5,7 @@
 
 #include "codegen/graph/limits.hpp"
 #include "codegen/graph/warps.hpp"
+#include "codegen/trace/accumulators.hpp"
 #include "codegen/trace/body.hpp"
 #include "codegen/trace/recorder.hpp"
 #include "palladium/control.hpp"
@@ -57,6 +58,7 @@ struct Building::State {
   std::vector<ValueId> args = {};
   Attr attr = {};
   std::vector<Type> carried = {};
+  std::vector<MaybeValue> inits = {};             // of a scope's own memory, by those
   std::vector<std::vector<Value>> returned = {};  // of each branch
   std::vector<trace::BodyOperand> refs = {};      // of a scope ...
   std::vector<std::string> names = {};            // ... and what the user calls them
@@ -297,15 +299,16 @@ Building::Building(const ScratchTypes& types, const ScopedOptions& options,
                          "given '" +
                              sharers.cluster_axis + "' for " + who +
                              "; only semaphores are those of several blocks");
-    const Type ref =
-        Type::ref(type.dtype, trace::extents(type.shape), s.type.space, s.type.arrivals);
+    const Type ref = Type::ref(type.dtype, trace::extents(type.shape), s.type.space,
+                               s.type.arrivals, trace::swizzle_given(s.type));
     const bool is_barrier = s.type.space == Space::barrier;
     if (is_barrier) expect_all_threads(recorder, sharers, who, at);
     if (!sharers.threads && !is_barrier) {
       state->carried.push_back(ref);
+      state->inits.push_back(s.type.init);
       continue;
     }
-    if (s.type.space == Space::regs)
+    if (graph::is_own(s.type.space))
       throw CompileError(at, "run_scoped: " + who +
                                  " is in registers, which are a thread's own; with collective_axes "
                                  "it must be in SMEM");
@@ -384,6 +387,9 @@ void Building::State::name_refs() {
     recorder.graph.names[graph::index(refs[i].param)] = names[i];
   }
   operands = trace::operands_of(recorder, refs, names, "run_scoped: ", "", at);
+  for (std::size_t i = 0; i < inits.size(); ++i)
+    if (carried[i].space == Space::accumulator)
+      trace::begin_accumulator(recorder, recorder.graph[regions[0]].params[i], inits[i], at);
 }
 
 Value Building::index() const {

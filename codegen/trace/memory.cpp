@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "codegen/trace/accumulators.hpp"
 #include "codegen/trace/recorder.hpp"
 #include "palladium/error.hpp"
 #include "palladium/ops.hpp"
@@ -176,6 +177,13 @@ ValueId place(Recorder& recorder, const detail::Place& p, const char* what) {
   return select(recorder, ref, Access::indices(p), Access::count(p), false, what, Access::at(p));
 }
 
+// What a view holds; of an accumulator behind a wait for all products.
+ValueId loaded(Recorder& recorder, ValueId view, ValueId mask, ValueId other, Location at) {
+  if (is_accumulator(recorder, view) && mask == no_value)
+    return load_accumulator(recorder, view, 0, at);
+  return recorder.builder().load(view, mask, other, at);
+}
+
 // How a value of another shape could be meant.
 std::string other_shape(Recorder& recorder, const Extents& from, const Extents& to) {
   if (std::string forgotten = recorder.forgotten_specs(from, to); !forgotten.empty())
@@ -273,8 +281,8 @@ Value detail::Place::load() {
   Recorder& recorder = Recorder::current("load", at_);
   const ValueId view = trace::place(recorder, *this, "load");
   recorder.expect_known(view, "load", at_);
-  const ValueId v = recorder.builder().load(view, no_value, no_value, at_);
-  recorder.note_read(v, &mark_, at_);
+  const ValueId v = trace::loaded(recorder, view, no_value, no_value, at_);
+  recorder.note_read(trace::load_of(recorder, v), &mark_, at_);
   return recorder.value(v);
 }
 
@@ -299,7 +307,7 @@ void detail::Place::update(Update update, const Operand& operand) {
   const ValueId view = trace::place(recorder, *this, "load");
   recorder.expect_known(view, "load", at_);
   // Sequenced after the operand by the language: never one of two effects in an expression.
-  const ValueId old = recorder.builder().load(view, no_value, no_value, at_);
+  const ValueId old = trace::loaded(recorder, view, no_value, no_value, at_);
   recorder.note({{recorder.memory_of(view)}, {}});
   const Value result =
       trace::elementwise(ops[static_cast<int>(update)], {recorder.value(old), value}, at_);
@@ -374,8 +382,8 @@ Value load(const Ref& view, LoadOptions options, const detail::Expression& expre
                                     graph::to_string(recorder.graph[other].type));
     other = recorder.builder().broadcast_to(other, type.shape, where);
   }
-  const ValueId v = recorder.builder().load(ref, mask, other, at);
-  recorder.note_read(v, &Access::mark(expression), at);
+  const ValueId v = trace::loaded(recorder, ref, mask, other, at);
+  recorder.note_read(trace::load_of(recorder, v), &Access::mark(expression), at);
   return recorder.value(v);
 }
 

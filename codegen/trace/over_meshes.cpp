@@ -79,7 +79,7 @@ std::string mesh_problem(const Scoped& scratch, const std::string& who, std::siz
   if (scratch.mesh >= static_cast<int>(meshes) || scratch.mesh < -1)
     return who + " is said to be of mesh " + std::to_string(scratch.mesh) + ", of " +
            std::to_string(meshes);
-  if (meshes > 1 && scratch.space == Space::regs && scratch.mesh < 0)
+  if (meshes > 1 && graph::is_own(scratch.space) && scratch.mesh < 0)
     return who +
            " is in registers, which only the threads of one mesh have: with more than one mesh say "
            "whose, plgpu::REGS(shape, dtype).on(mesh_number)";
@@ -192,7 +192,8 @@ void add_shared(Recorder& recorder) {
                                        true,
                                        shared.type.space,
                                        {},
-                                       shared.type.arrivals});
+                                       shared.type.arrivals,
+                                       shared.type.swizzle});
   }
 }
 

@@ -207,13 +207,23 @@ class IndexMap {
   Location at_;
 };
 
+namespace gpu {
+/// How shared memory is to be laid out: in tiles of its last dimensions, whose rows are swizzled.
+struct Transform {
+  std::vector<std::int64_t> tiling = {};  ///< of a TilingTransform
+  int swizzle = 0;                        ///< of a SwizzleTransform, bytes
+};
+}  // namespace gpu
+
 /// What a scratch operand is: `plgpu::SMEM({128, 64}, pl::f32)`.
 struct Scoped {
   Space space = Space::smem;
   ShapeDtype type = {};
   Location at = {};
-  int mesh = -1;  ///< of a kernel over several meshes: the number of the one whose it is
+  int mesh = -1;     ///< of a kernel over several meshes: the number of the one whose it is
   int arrivals = 0;  ///< of barriers: so many complete each of them
+  std::vector<gpu::Transform> transforms = {};
+  MaybeValue init = {};  ///< of an accumulator: what it holds first; none: zeros
 
   /// The same for the threads of one of several meshes: `plgpu::REGS({64}, pl::f32).on(1)`.
   Scoped on(int mesh_number) const {
@@ -223,11 +233,19 @@ struct Scoped {
   }
 };
 
+struct MemoryOptions {
+  std::vector<gpu::Transform> transforms = {};  ///< of SMEM; inferred where none are given
+};
 /// Where Refs live; called with a shape and a dtype, a type of scratch.
 struct MemorySpace {
   Space space = Space::automatic;
   Scoped operator()(Shape shape, DType dtype, Location at = here()) const {
     return {space, {shape, dtype}, at};
+  }
+  Scoped operator()(Shape shape, DType dtype, MemoryOptions options, Location at = here()) const {
+    Scoped result{space, {shape, dtype}, at};
+    result.transforms = std::move(options.transforms);
+    return result;
   }
 };
 

@@ -53,12 +53,13 @@ struct BlockDim {
 
 /// Where a Ref lives.
 enum class Space : std::uint8_t {
-  automatic,  ///< a block: the compiler decides; scratch is never automatic
-  gmem,       ///< global memory
-  smem,       ///< shared memory of the block
-  regs,       ///< registers of the Pallas thread
-  semaphore,  ///< counters in global memory, of a block or of a launch, 0 when it starts
-  barrier,    ///< barriers in shared memory of the block (plgpu::Barrier)
+  automatic,    ///< a block: the compiler decides; scratch is never automatic
+  gmem,         ///< global memory
+  smem,         ///< shared memory of the block
+  regs,         ///< registers of the Pallas thread
+  semaphore,    ///< counters in global memory, of a block or of a launch, 0 when it starts
+  barrier,      ///< barriers in shared memory of the block (plgpu::Barrier)
+  accumulator,  ///< registers of the Pallas thread in which tensor cores add up (plgpu::ACC)
 };
 PALLADIUM_API const char* to_string(Space space);
 
@@ -104,6 +105,7 @@ struct AbstractValue {
   Space memory_space = Space::automatic;
   std::vector<AbstractValue> components = {};  ///< as BlockMapping's
   int arrivals = 0;                            ///< of barriers: so many complete each of them
+  int swizzle = 0;                             ///< of shared memory: bytes, as the user gave them
 };
 
 /// Structure of an index map's parameters.

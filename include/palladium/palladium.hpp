@@ -40,6 +40,8 @@
 #include "palladium/record.hpp"
 #include "palladium/scoped.hpp"
 #include "palladium/gpu/pipeline.hpp"
+#include "palladium/gpu/wgmma.hpp"
+#include "palladium/gpu/layout.hpp"
 #include "palladium/semaphore.hpp"
 #include "palladium/version.hpp"
 // clang-format on

@@ -43,6 +43,7 @@ void Frame::open_scoped(ValueId param, std::string name) {
              .try_emplace(param, type(param), std::move(name),
                           poison_ ? poison_bits(dtype(param)) : 0)
              .first;
+  std::erase_if(products, [&](const ProductUnderWay& p) { return p.accumulator == &it->second; });
   it->second.poison();
   it->second.bind(view(param));
 }

@@ -45,7 +45,14 @@ struct CopyGroups {
 /// Who a thread's copies are to the search for races: one that brings, and of one that sends who
 /// reads and who writes.
 struct CopyAgents {
-  race::Agent bringing = 0, reading = 0, writing = 0;
+  race::Agent bringing = 0, reading = 0, writing = 0, multiplying = 0;
+};
+/// A product of a Pallas thread that may be under way, the accumulator to which it adds, and what
+/// is known when it is over.
+struct ProductUnderWay {
+  const Window* accumulator = nullptr;
+  race::Snapshot done;
+  Location at;
 };
 
 /// Where a Pallas thread stands, or one of its warps.
@@ -109,6 +116,7 @@ class Frame {
   std::map<std::pair<const Window*, std::int64_t>, Barrier>* barriers = nullptr;
   CopyAgents copy_agents = {};
   CopyGroups copies = {};
+  std::vector<ProductUnderWay> products = {};  // in order
 
  private:
   const Plan& plan_;
@@ -131,6 +139,11 @@ SemaphoreUser user_of(Frame& f, ValueId v, std::string semaphore);
 /// is told that these agents did it, asynchronously.
 void copy_elements(Frame& f, ValueId by, ValueId from, ValueId to, race::Agent reading,
                    race::Agent writing);
+
+/// The elements of a Ref, which this agent reads asynchronously.
+void read_elements(Frame& f, ValueId by, ValueId from, std::byte* to, race::Agent reading);
+/// CompileError where the access is of an accumulator to which a product may still add.
+void refuse_under_way(Frame& f, ValueId access);
 
 // One for each operation: without it nothing links.
 #define PL_OP(Name, ...) Eval eval_##Name;

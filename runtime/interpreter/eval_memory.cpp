@@ -381,6 +381,7 @@ void eval_RefBitcast(Frame& f, ValueId v, const Inst& inst) {
 }
 
 void eval_Load(Frame& f, ValueId v, const Inst&) {
+  if (!f.products.empty()) refuse_under_way(f, v);
   Access access(f, v);
   if (access.masked()) {
     const ValueId other = access.memory().other;
@@ -406,7 +407,15 @@ void copy_elements(Frame& f, ValueId by, ValueId from, ValueId to, race::Agent r
   write.record(writing, race::Kind::write);
 }
 
+void read_elements(Frame& f, ValueId by, ValueId from, std::byte* to, race::Agent reading) {
+  const graph::MemoryView source{.ref = from};
+  Access read(f, by, source);
+  read.read(to);
+  read.record(reading, race::Kind::read);
+}
+
 void eval_Store(Frame& f, ValueId v, const Inst&) {
+  if (!f.products.empty()) refuse_under_way(f, v);
   Access access(f, v);
   access.write(f.bytes(access.memory().value));
   access.record();

@@ -116,7 +116,7 @@ void Machine::make_registers(Block& block) {
   for (std::size_t t = 1; t < block.threads.size(); ++t) {
     std::deque<Window>& own = block.registers.emplace_back();
     for (std::size_t s = 0; s < scratch.size(); ++s)
-      if (scratch[s].memory_space == Space::regs) own.push_back(scratch_window(s));
+      if (graph::is_own(scratch[s].memory_space)) own.push_back(scratch_window(s));
   }
 }
 
@@ -134,7 +134,7 @@ void Machine::watch(Block& block) {
     w.races = arrays_[i];
   }
   for (std::size_t s = 0; s < block.scratch.size(); ++s)
-    if (graph_.mapping.scratch_avals[s].memory_space != Space::regs)
+    if (!graph::is_own(graph_.mapping.scratch_avals[s].memory_space))
       memory(block.scratch[s].name(), block.scratch[s]);
   for (Frame& frame : block.threads) {
     std::string name = fmt::format("thread {}", frame.position.thread);
@@ -151,8 +151,8 @@ void Machine::watch(Block& block) {
 
 void Machine::add_copy_agents(Frame& frame, const std::string& thread) {
   const std::string name = "a copy of " + thread;
-  frame.copy_agents = {races_->add_thread(name), races_->add_thread(name),
-                       races_->add_thread(name)};
+  frame.copy_agents = {races_->add_thread(name), races_->add_thread(name), races_->add_thread(name),
+                       races_->add_thread("a product of " + thread)};
 }
 
 void Machine::run(std::uint64_t place) {
@@ -201,6 +201,7 @@ void Machine::check_ends() {
   for (Block& block : blocks_)
     for (Frame& frame : block.threads) {
       CopyGroups copies = std::exchange(frame.copies, {});
+      frame.products.clear();
       if (!copies.open.empty()) copies.closed.push_back(copies.open);
       if (copies.read < copies.closed.size() && !copies.closed[copies.read].empty())
         throw CompileError(copies.closed[copies.read][0].at,
@@ -279,7 +280,7 @@ void Machine::bind(Frame& frame, const std::vector<ValueId>& params, Block& bloc
     block.windows[o].bind(frame.view(params[next++]));
   std::size_t own = 0;
   for (std::size_t s = 0; s < block.scratch.size(); ++s) {
-    const bool is_own = thread > 0 && graph_.mapping.scratch_avals[s].memory_space == Space::regs;
+    const bool is_own = thread > 0 && graph::is_own(graph_.mapping.scratch_avals[s].memory_space);
     Window& scratch = is_own ? block.registers[thread - 1][own++] : block.scratch[s];
     scratch.bind(frame.view(params[next++]));
   }

@@ -44,6 +44,7 @@ bool takes(Op op, DType t) {
     attr.ints = {0};
     break;
   case Op::Dot: attr.ints = {0, 0, 0}; break;
+  case Op::LayoutCast: attr.ints = {0, 0}; break;
   default:
     if (is_fold(op)) attr.ints = {0};
   }
@@ -107,6 +108,7 @@ std::string written(const std::string& name) {
       {"select", "pl::where(c, x, y)"},
       {"broadcast", "pl::broadcast_to(x, {4, 8})"},
       {"slice", "x[{0, pl::ds(4, 8)}]"},
+      {"layout_cast", "plgpu::layout_cast(x, layout)"},
       {"reduce_sum", "pl::sum(x, {.axis = 0})"},
       {"reduce_prod", "pl::prod(x, {.axis = 0})"},
       {"reduce_max", "pl::max(x, {.axis = 0})"},

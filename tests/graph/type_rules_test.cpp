@@ -29,6 +29,11 @@ struct Fixture {
   ValueId array = k.g.add({.op = Op::Param, .type = Type::ref(f32, {4, 8}, Space::gmem)});
   ValueId room = k.g.add({.op = Op::Param, .type = Type::ref(f32, {4, 8}, Space::smem)});
   ValueId wide = k.g.add({.op = Op::Param, .type = Type::ref(f64, {4, 8}, Space::smem)});
+  ValueId acc = k.g.add({.op = Op::Param, .type = Type::ref(f32, {64, 16}, Space::accumulator)});
+  ValueId a_smem = k.g.add({.op = Op::Param, .type = Type::ref(f16, {64, 32}, Space::smem)});
+  ValueId b_smem = k.g.add({.op = Op::Param, .type = Type::ref(f16, {32, 16}, Space::smem)});
+  ValueId bytes = k.g.add({.op = Op::Param, .type = Type::ref(i8, {64, 32}, Space::smem)});
+  ValueId held = k.g.add({.op = Op::Param, .type = Type::value(f16, {64, 32})});
   ValueId flat = k.g.add({.op = Op::Param, .type = Type::ref(f32, {32}, Space::smem)});
 };
 
@@ -137,6 +142,11 @@ const std::vector<Case> accepted = {
     {Op::CommitShared, ARGS(), {}, {}, ""},
     {Op::CloseCopies, ARGS(), {}, {}, ""},
     {Op::AwaitCopies, ARGS(), {{2, 1}, 0}, {}, ""},
+    {Op::Wgmma, ARGS(x.acc, x.a_smem, x.b_smem), {{0, 0, 1}, 0}, {}, ""},
+    {Op::WgmmaHeld, ARGS(x.acc, x.held, x.b_smem), {{0, 0, 1}, 0}, {}, ""},
+    {Op::AwaitProducts, ARGS(), {{1}, 0}, {}, ""},
+    {Op::LayoutCast, ARGS(x.f), {{2, 0}, 0}, {}, "f32[4,8]"},
+    {Op::PrintLayout, ARGS(x.f), {{0}, 0, "{}"}, {}, ""},
     {Op::Atomic, ARGS(x.ref, x.f, x.c), {{1, 0, 0}, 0}, {}, "f32[4,8]"},
     {Op::Atomic, ARGS(x.iref, x.i, x.i), {{0, 1, 7}, 0}, {}, "i32[4,8]"},
     {Op::At, ARGS(x.ref, x.i), {at({{.is_slice = false, .dynamic = true, .array = true}, all8}), 0}, {}, "ref block f32[4,8,8]"},
@@ -282,6 +292,16 @@ const std::vector<Case> refused = {
     {Op::CopyToShared, ARGS(x.room, x.room, x.bars, x.s), {}, {}, "copy_gmem_to_smem: expected a Ref in GMEM, given ref smem f32[4,8]"},
     {Op::CopyToGlobal, ARGS(x.array, x.array), {}, {}, "copy_smem_to_gmem: expected a Ref in SMEM, given ref gmem f32[4,8]"},
     {Op::AwaitCopies, ARGS(), {{-1, 0}, 0}, {}, "wait_smem_to_gmem: expected 0 or more groups, given -1"},
+    {Op::Wgmma, ARGS(x.room, x.a_smem, x.b_smem), {{0, 0, 1}, 0}, {}, "wgmma: expected an accumulator as operand 0, given ref smem f32[4,8]; accumulators are scratch of a plgpu::kernel, plgpu::ACC({m, n})"},
+    {Op::Wgmma, ARGS(x.acc, x.array, x.b_smem), {{0, 0, 1}, 0}, {}, "wgmma: expected A in SMEM, given ref gmem f32[4,8]"},
+    {Op::Wgmma, ARGS(x.acc, x.bytes, x.b_smem), {{0, 0, 1}, 0}, {}, "wgmma: mixed input dtypes for matrix multiplication unsupported, given i8 and f16"},
+    {Op::Wgmma, ARGS(x.acc, x.bytes, x.bytes), {{0, 1, 1}, 0}, {}, "wgmma: expected an accumulator of i32 for operands of i8 and i8, given f32"},
+    {Op::Wgmma, ARGS(x.acc, x.a_smem, x.a_smem), {{0, 0, 1}, 0}, {}, "wgmma: incompatible shapes for matrix multiplication: A is [64,32], B is [64,32], the accumulator [64,16]"},
+    {Op::WgmmaHeld, ARGS(x.acc, x.a_smem, x.b_smem), {{0, 0, 1}, 0}, {}, "wgmma_held: expected a value as operand 1, given ref smem f16[64,32]; did you forget to load it: x[_] ?"},
+    {Op::AwaitProducts, ARGS(), {{-1}, 0}, {}, "wgmma_wait: expected 0 or more products that may be under way, given -1"},
+    {Op::LayoutCast, ARGS(x.f), {{2}, 0}, {}, "layout_cast: a layout is malformed"},
+    {Op::LayoutCast, ARGS(x.s), {{2, 0}, 0}, {}, "layout_cast: expected an array, given i32[]"},
+    {Op::PrintLayout, ARGS(x.f), {{-1}, 0}, {}, "print_layout: expected a text with {}, given \"\""},
     {Op::SemaphoreSignal, ARGS(x.iref, x.s), {}, {}, "semaphore_signal: expected a semaphore, given ref block i32[4,8]"},
     {Op::SemaphoreWait, ARGS(x.sem, x.t), {{1}, 0}, {}, "semaphore_wait: expected i32[] as what is waited for, given bool[]"},
     {Op::Delay, ARGS(x.f), {}, {}, "delay: expected i32[] as the nanoseconds, given f32[4,8]"},

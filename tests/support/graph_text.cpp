@@ -296,8 +296,14 @@ class Reader {
     Type t{.kind = Type::Kind::value};
     if (l.take("ref ")) {
       t.kind = Type::Kind::ref;
-      for (const Space s : {Space::gmem, Space::smem, Space::regs, Space::semaphore})
+      for (const Space s :
+           {Space::gmem, Space::smem, Space::regs, Space::semaphore, Space::accumulator})
         if (l.take(std::string(to_string(s)) + " ")) t.space = s;
+      if (l.take("smem(")) {
+        t.space = Space::smem;
+        t.swizzle = l.number<int>();
+        l.expect(") ");
+      }
       if (l.take("barrier(")) {
         t.space = Space::barrier;
         t.arrivals = l.number<int>();
@@ -442,7 +448,9 @@ class Reader {
       ints = {mask, other};
       return;
     }
-    case Op::Dot: {
+    case Op::Dot:
+    case Op::Wgmma:
+    case Op::WgmmaHeld: {
       const std::int64_t a = l.take("trans_a"), b = l.take("trans_b"), tf32 = l.take("tf32");
       ints = {a, b, tf32};
       return;
@@ -546,7 +554,7 @@ class Reader {
       } else {
         Shape shape;
         for (const std::int64_t n : t.shape) shape.push_back(n);
-        m.scratch_avals.push_back({{shape, t.dtype}, true, t.space, {}, t.arrivals});
+        m.scratch_avals.push_back({{shape, t.dtype}, true, t.space, {}, t.arrivals, t.swizzle});
       }
     }
   }

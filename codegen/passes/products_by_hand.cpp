@@ -1,0 +1,52 @@
+// Products that a user has written.
+#include "codegen/layout/constructors.hpp"
+#include "codegen/passes/async_copies.hpp"
+
+namespace palladium::passes {
+namespace {
+
+// Registers that hold an A: what a thread has of an accumulator of its shape, in the same order.
+StorageId held(Program& l, ValueId a, Location at, Statements& out) {
+  const graph::Type& type = l.graph[a].type;
+  const LayoutVariableId variable =
+      l.add_variable(layout::accumulator(type.shape, {l.num_warps, 1}));
+  const StorageId storage = l.add_storage({.in = Registers{.packed = true},
+                                           .dtype = type.dtype,
+                                           .shape = type.shape,
+                                           .of = a,
+                                           .variable = variable});
+  out.push_back({LoopNest{.sink = Assign{storage},
+                          .value = a,
+                          .domain = type.shape,
+                          .valid = type.shape,
+                          .variable = variable},
+                 at});
+  return storage;
+}
+
+}  // namespace
+
+void add_product_by_hand(Program& l, ValueId v, Statements& out) {
+  const graph::Inst& inst = l.graph[v];
+  const Location at = l.graph.location(v);
+  if (inst.op == graph::Op::AwaitProducts) {
+    out.push_back({WaitGroup{.kind = device::Completion::wgmma_group,
+                             .pending = static_cast<int>(inst.attr.ints[0])},
+                   at});
+    return;
+  }
+  const auto storage_of = [&](ValueId view) {
+    return l.windows[l.window_of[l.graph.root(view)]].storage();
+  };
+  const graph::DotView dot = graph::DotView::of(inst);
+  const StorageId a = inst.op == graph::Op::Wgmma ? storage_of(dot.a) : held(l, dot.a, at, out);
+  out.push_back({Dot{.inst = v,
+                     .a = a,
+                     .b = storage_of(dot.b),
+                     .result = storage_of(inst.args[0]),
+                     .accumulates = true,
+                     .unit = Dot::Unit::wgmma},
+                 at});
+}
+
+}  // namespace palladium::passes
