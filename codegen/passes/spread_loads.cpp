@@ -19,7 +19,7 @@ namespace {
 using graph::Op;
 using layout::Layout;
 
-constexpr int wide_bytes = 16;
+constexpr int spread_bytes = 16;
 // What is handed on is on its way while threads compute; a narrow access waits where it stands.
 constexpr double worth = 2;
 constexpr std::int64_t most_handed_on = 16 << 10;  // of one value in shared memory
@@ -87,7 +87,7 @@ class Spreading {
   void spread_mixed(const LoopNest& p, const Effect& e, Location at, Statements& out) {
     const graph::Type& type = g_[e.leaf].type;
     const std::int64_t count = graph::element_count(type.shape);
-    const int vector = wide_bytes / type.dtype.bytes();
+    const int vector = spread_bytes / type.dtype.bytes();
     if (count * type.dtype.bytes() > most_handed_on || count < vector * l_.threads() ||
         graph::element_count(p.domain) < count || model_.widest(g_[e.leaf].args[0]) < vector)
       return;
@@ -100,7 +100,7 @@ class Spreading {
   void spread(const LoopNest& p, const Effect& e, Location at, Statements& out) {
     const graph::Type& type = g_[e.leaf].type;
     const ValueId ref = g_[e.leaf].args[0];
-    const int vector = wide_bytes / type.dtype.bytes();
+    const int vector = spread_bytes / type.dtype.bytes();
     if (p.domain != p.valid || p.domain != type.shape || p.domain.size() != 2 ||
         e.map != identity_map(p.layout.rank()))
       return;
