@@ -162,6 +162,13 @@ std::size_t end_of_elected(std::span<const lowered::Statement> list, std::size_t
   return end;
 }
 
+std::vector<StorageId> results_of_products(const lowered::Statements& list) {
+  std::vector<StorageId> results;
+  for (const lowered::Statement& s : list)
+    if (const auto* const d = std::get_if<lowered::Dot>(&s.what)) results.push_back(d->result);
+  return results;
+}
+
 const lowered::WaitGroup* wait_behind(std::span<const lowered::Statement> list,
                                       std::size_t product) {
   const auto* const wait = product + 1 < list.size()
@@ -263,11 +270,19 @@ void Expander::expand_one(const lowered::GridLoop& loop) {
     });
     return;
   }
+  const ExprId high = iterations.high;
   iterations.step = l_.rings[loop.ring].slots;
-  over_slots(loop.ring, std::move(iterations), [&](ExprId iteration) {
-    id = iteration;
-    expand_list(loop.body);
-  });
+  over_slots({.ring = loop.ring,
+              .low = number(0),
+              .high = high,
+              .least = 0,
+              .sums = results_of_products(loop.body),
+              .body =
+                  [&](ExprId iteration) {
+                    id = iteration;
+                    expand_list(loop.body);
+                  }},
+             std::move(iterations));
 }
 
 // The counter's next value, which is not below `limit` after the last iteration: it overflows
@@ -313,11 +328,18 @@ void Expander::expand_one(const lowered::Loop& l) {
   }
   iterations.step = loop.step * l_.rings[l.ring].slots;
   iterations.next = advanced(counter, iterations.step, loop.high);
-  over_slots(l.ring, std::move(iterations), [&](ExprId iteration) {
-    storages_[s] = e_[iteration].variable;
-    expand_list(l.body);
-    storages_[s] = counter;
-  });
+  over_slots({.ring = l.ring,
+              .low = low,
+              .high = high,
+              .step = loop.step,
+              .sums = results_of_products(l.body),
+              .body =
+                  [&](ExprId iteration) {
+                    storages_[s] = e_[iteration].variable;
+                    expand_list(l.body);
+                    storages_[s] = counter;
+                  }},
+             std::move(iterations));
 }
 
 void Expander::expand_one(const lowered::While& w) {

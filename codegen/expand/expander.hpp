@@ -111,9 +111,10 @@ class Expander {
     ExprId now = no_expr;                 // that of the storages in it
     ExprId phase = no_expr;               // of a fetched ring: the parity of its barriers
     bool fills = false;                   // the agent fills slots that others free
-    // Where products of the iteration before are in flight: whether there is none.
+    // Where products of the iteration before are in flight: whether there is none; no_expr: there is.
     ExprId begins = no_expr;
-    ExprId lead = no_expr;  // in a Lead: the iteration
+    ExprId lead = no_expr;   // in a Lead: the iteration
+    ExprId group = no_expr;  // in a group of iterations: the first
   };
   void begin_rings();
   void find_turns();
@@ -140,6 +141,28 @@ class Expander {
   void expand_rotated(Rotated loop, VariableId first,
                       const std::function<void(VariableId number)>& enter);
 
+  // slots.cpp: loops in whose text slots are constants
+  /// A loop whose text goes over the slots of a ring: `body` for each iteration. It ends at `least`
+  /// or more.
+  struct OverSlots {
+    RingId ring;
+    ExprId low, high;
+    std::int64_t step = 1, least = INT32_MIN;
+    std::vector<StorageId> sums;  // of products that may be in flight from iteration to iteration
+    std::function<void(ExprId iteration)> body;
+  };
+  void over_slots(const OverSlots& o, thread::For groups);
+  void over_slots_from_any(const OverSlots& o, thread::For groups);
+  void over_groups_and_rest(const OverSlots& o, thread::For groups);
+  /// `left`, if any, is assigned the iteration behind each group.
+  void over_groups(const OverSlots& o, thread::For groups, ExprId left);
+  void over_left(const OverSlots& o, ExprId first, std::int64_t most);
+  void one_by_one(const OverSlots& o, const thread::For& like, ExprId low, ExprId high);
+  void begins_unless_run(const OverSlots& o);
+  ExprId declare_left(const OverSlots& o, ExprId first);
+  ExprId end_of_groups(const OverSlots& o);
+  VariableId variable_of_slot(RingId ring, std::int64_t count);
+
   // iterations.cpp: loops of which more is known in some of their iterations
   struct Part {
     ExprId low, high;
@@ -161,10 +184,6 @@ class Expander {
 
   ExprId next_slot(RingId ring, ExprId slot);
   ExprId declare_number(const std::string& name, RingId ring);
-  /// The loop `iterations`, each of whose iterations goes over the slots of a ring: body(iteration)
-  /// for each.
-  void over_slots(RingId ring, thread::For iterations,
-                  const std::function<void(ExprId iteration)>& body);
   void expand_iteration(const lowered::Ahead& e, ExprId iteration);
   /// Where the slot of a ring begins that a storage is a part of, in units of so many bytes; 0 of
   /// no ring.
@@ -252,6 +271,7 @@ class Expander {
   WgmmaOperands operands_of_wgmma(const lowered::Dot& d);
   InPanels in_panels(ValueId view, ValueId product, bool transposed);
   void find_parts(WgmmaOperands& o);
+  Affine beside_others(const WgmmaOperands& o, StorageId storage);
   void multiply(const WgmmaOperands& o, Range k_part, Range n_part, ExprId registers,
                 ExprId begins);
   void promote(const WgmmaOperands& o, ExprId begins);

@@ -1,7 +1,6 @@
 // Copies for iterations of loops that are to come: each goes to a slot of a ring of shared memory,
 // from which its iteration reads.
 #include <algorithm>
-#include <cmath>
 
 #include "codegen/base/format.hpp"
 #include "codegen/expand/expander.hpp"
@@ -76,42 +75,6 @@ void Expander::expand_one(const lowered::Lead& e) {
                                : e_.sum(Affine::term(slots.to) + Affine(ring.slot_bytes), u32)});
   b_.close();
   slots.now = slots.from;
-}
-
-void Expander::over_slots(RingId number, thread::For iterations,
-                          const std::function<void(ExprId iteration)>& body) {
-  const lowered::Ring& ring = l_.rings[number];
-  Slots& slots = slots_[number];
-  slots.phase = declare_number("phase_of_ring", number);
-  const VariableId s = e_.declare({.name = fmt::format("slot{}", number.number()),
-                                   .type = i32,
-                                   .facts = {.low = 0, .high = ring.slots - 1}});
-  slots.from = slots.now = e_.variable(s);
-  const thread::Variable counter = e_[iterations.counter];
-  const ExprId low = iterations.low, high = iterations.high;
-  const std::int64_t step = iterations.step / ring.slots;
-  const Affine iteration =
-      Affine::term(e_.variable(iterations.counter)) + Affine::term(slots.from, step);
-  const DType type = e_.facts(iteration).high <= INT32_MAX ? i32 : i64;
-  b_.open_loop(std::move(iterations));
-  b_.open_loop(thread::For{.counter = s,
-                           .low = this->number(0),
-                           .high = this->number(ring.slots),
-                           .unroll = ring.slots,
-                           .body = {}});
-  const double trips = ring.trips == INT64_MAX ? 1 : static_cast<double>(ring.trips);
-  b_.add(thread::BreakUnless{
-      e_.plain(Operator::less, e_.sum(iteration, type), e_.as(type, high), bool_),
-      trips / (std::ceil(trips / ring.slots) * ring.slots)});
-  const VariableId v = e_.declare(
-      {.name = fmt::format("now{}", number.number()), .type = i32, .facts = counter.facts});
-  b_.add(thread::Let{v, e_.as(i32, e_.sum(iteration, type))});
-  slots.begins = e_.plain(Operator::equal, e_.variable(v), low, bool_);
-  body(e_.variable(v));
-  b_.close();
-  b_.add(thread::Assign{slots.phase,
-                        e_.plain(Operator::bit_xor, slots.phase, e_.number(1, u32), u32)});
-  b_.close();
 }
 
 void Expander::expand_rotated(const lowered::Loop& l) {
@@ -284,7 +247,7 @@ ExprId Expander::next_slot(RingId number, ExprId slot) {
 void Expander::expand_one(const lowered::Advance& a) {
   const lowered::Ring& ring = l_.rings[a.ring];
   const Slots& slots = slots_[a.ring];
-  if (ring.unrolled && !slots.fills) return;
+  if ((ring.unrolled || slots.group != no_expr) && !slots.fills) return;
   if (ring.fetched && last_to_turn_[turns_with_[a.ring]] != a.ring) return;
   if (!ring.empty_barriers && slots.to != no_expr) b_.add(thread::Assign{slots.to, slots.from});
   b_.add(thread::Assign{slots.from, next_slot(a.ring, slots.from)});
@@ -310,11 +273,9 @@ bool fills_ring(const lowered::Program& l, const lowered::Statement& s, RingId r
 ExprId Expander::slot_before(RingId number) {
   const lowered::Ring& ring = l_.rings[number];
   const ExprId slot = slots_[number].from;
-  if (ring.unrolled)
-    return e_.plain(Operator::rem, e_.sum(Affine::term(slot) + Affine(ring.slots - 1)),
-                    this->number(ring.slots));
-  return e_.choose(e_.plain(Operator::equal, slot, e_.number(0, u32), bool_),
-                   e_.number(ring.slots - 1, u32), e_.sum(Affine::term(slot) + Affine(-1), u32));
+  const DType type = e_[slot].type;
+  return e_.choose(e_.plain(Operator::equal, slot, e_.number(0, type), bool_),
+                   e_.number(ring.slots - 1, type), e_.sum(Affine::term(slot) + Affine(-1), type));
 }
 
 // One thread of each warpgroup tells for all of it: its product is done when the thread knows it.
@@ -334,7 +295,8 @@ void Expander::expand_one(const lowered::Arrive& a) {
   }
   const RingId ring = l_.barriers[a.barrier].ring;
   const ExprId slot = a.back > 0 ? slot_before(ring) : slot_of(a.barrier, a.slot);
-  if (a.back > 0) conditions.push_back(e_.op(graph::Op::Not, bool_, {slots_[ring].begins}));
+  if (a.back > 0 && slots_[ring].begins != no_expr)
+    conditions.push_back(e_.op(graph::Op::Not, bool_, {slots_[ring].begins}));
   const ExprId condition = e_.all(std::move(conditions));
   if (condition != no_expr) b_.open(thread::If{condition, {}});
   b_.add(thread::Call{.function = Row::mbarrier_arrive,

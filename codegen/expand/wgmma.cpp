@@ -152,6 +152,19 @@ void Expander::find_parts(WgmmaOperands& o) {
   o.columns = g_[sum].type.shape[1];
 }
 
+// Of a group of iterations with more descriptors than uniform registers hold what keeps them in the
+// group: added up in front of the loop they are moved there and back.
+Affine Expander::beside_others(const WgmmaOperands& o, StorageId storage) {
+  constexpr std::int64_t most_held = 16;  // products
+  const RingId ring = l_.storages[storage].ring();
+  if (!ring || slots_[ring].group == no_expr) return {};
+  const std::int64_t products = l_.rings[ring].slots * o.rows * cdiv(o.columns, o.part) *
+                                cdiv(o.depth * o.a.dtype.bytes(), k_bytes);
+  if (products <= most_held) return {};
+  const ExprId zero = e_.call(Row::zero_of_iteration, u64, {slots_[ring].group});
+  return Affine::term(b_.let_once("zero", false, zero));
+}
+
 // Those of so many elements of K and so many columns, in registers that hold nothing else; the
 // first is added to what they hold where `begins` says so.
 void Expander::multiply(const WgmmaOperands& o, Range k_part, Range n_part, ExprId registers,
@@ -161,8 +174,8 @@ void Expander::multiply(const WgmmaOperands& o, Range k_part, Range n_part, Expr
                         std::int64_t mn, std::int64_t k) {
     const std::int64_t offset =
         tile_offset(l_.storages[storage], transposed, mn + part.mn, k + part.k);
-    return e_.sum(Affine::term(matrix) + slot(storage, 16) + part.behind + Affine(offset / 16),
-                  u64);
+    const Affine place = slot(storage, 16) + part.behind + Affine(offset / 16);
+    return e_.sum(Affine::term(matrix) + beside_others(o, storage) + place, u64);
   };
   const std::int64_t held_columns = o.held_columns > 0 ? o.held_columns : n_part.end - n_part.begin;
   const bool held = o.a.in_registers(), integers = !o.a.dtype.is_float();

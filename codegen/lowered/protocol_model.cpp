@@ -142,7 +142,8 @@ class Builder {
     if constexpr (std::is_same_v<T, While>) step.epilogue = steps(what.test);
     step.bodies[0] = steps(what.body);
     --loops_;
-    if constexpr (std::is_same_v<T, Loop> || std::is_same_v<T, GridLoop>) step.ring = what.ring;
+    if constexpr (std::is_same_v<T, Loop> || std::is_same_v<T, GridLoop>)
+      (what.ring && l_.rings[what.ring].unrolled ? step.ring : step.grouped) = what.ring;
     if (is_whole()) return repeat(out, std::move(step), what, s);
     if (only_accesses(step.bodies[0]) && only_accesses(step.prologue) &&
         only_accesses(step.epilogue)) {

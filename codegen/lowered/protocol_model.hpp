@@ -66,7 +66,8 @@ struct Step {
   std::vector<Steps> bodies = {};  // of a choice; of others the first
   Steps prologue = {}, epilogue = {};
   bool rotated = false;
-  RingId ring = {};  // of a loop: that is unrolled in it
+  RingId ring = {};     // of a loop: that is unrolled in it
+  RingId grouped = {};  // of a loop: whose slots its text goes over
   int iterations = 0;
   std::vector<RingId> begun = {};  // rings a slot of which each iteration of the loop fills
   /// Of a loop, how often it runs; all that are tried where nobody knows.

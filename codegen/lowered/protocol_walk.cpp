@@ -130,6 +130,7 @@ class Walk {
       visit(s.rotated && i == 0 ? s.prologue : s.bodies[0]);
     }
     if (s.ring && !agent_.is_one_thread) slots_[s.ring].version = slots_[s.ring].first + count;
+    if (s.grouped) slots_[s.grouped].begins = count == 0;
     if (s.rotated)
       for (Slots& x : slots_) x.begins = count <= 1;
     if ((s.rotated && count > 0) || is_while) visit(s.epilogue);

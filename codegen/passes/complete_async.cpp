@@ -264,13 +264,14 @@ class BarrierWaits {
 // Each step from a slot that another agent fills frees it. A product that nothing in its iteration
 // needs goes on across the step where the last one stands in the loop's epilogue, or where the loop
 // is gone through once and others are filled meanwhile: that slot is freed in the next iteration,
-// behind the first wait for the product, and in the epilogue if the producer goes on.
+// behind the first wait for the product, and in the epilogue, or behind a loop whose text goes over
+// its slots, if the producer goes on.
 class Releases {
  public:
   Releases(const Program& l, const Statements& agent) : l_(l), fills_(rings_filled(l, agent)) {
     if (std::ranges::none_of(l.rings, [](const Ring& r) { return bool(r.empty_barriers); })) return;
     needed_ = Order(l, Order::Ask::groups).missing(agent);
-    find(agent, nullptr, false);
+    find(agent, {}, false);
   }
 
   void add(Statements& list) {
@@ -285,32 +286,42 @@ class Releases {
   }
 
  private:
-  void find(const Statements& list, const Statement* around, bool comes_again) {
+  // A statement, and the list that it stands in.
+  struct Place {
+    const Statements* list = nullptr;
+    std::size_t at = 0;
+    const Statement* statement() const { return list == nullptr ? nullptr : &(*list)[at]; }
+  };
+
+  void find(const Statements& list, Place around, bool comes_again) {
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (const Advance* const a = std::get_if<Advance>(&list[i].what))
         if (l_.rings[a->ring].empty_barriers && !fills_.contains(a->ring))
           free(list, i, around, comes_again);
-      const bool again = comes_again || (around != nullptr && repeats(*around));
-      for_each_body(list[i], [&](const Statements& body) { find(body, &list[i], again); });
+      const bool again = comes_again || (around.list != nullptr && repeats(*around.statement()));
+      for_each_body(list[i], [&](const Statements& body) { find(body, {&list, i}, again); });
     }
   }
 
-  void free(const Statements& list, std::size_t step, const Statement* around, bool comes_again) {
+  void free(const Statements& list, std::size_t step, Place around, bool comes_again) {
     const RingId ring = std::get<Advance>(list[step].what).ring;
-    const int left = around == nullptr ? 0 : products_left(list, step, *around, comes_again);
+    const int left = around.list == nullptr ? 0 : products_left(list, step, around, comes_again);
     if (left == 0) return arrive(list[step], ring, 0);
     arrive(first_wait(list, ring, left), ring, 1);
-    const Rotation loop = rotation_of(*around);
-    if (comes_again && loop.is_rotated()) arrive(first_wait(*loop.epilogue, ring, left), ring, 1);
+    if (!comes_again) return;
+    const Rotation loop = rotation_of(*around.statement());
+    arrive(loop.is_rotated() ? first_wait(*loop.epilogue, ring, left)
+                             : *waits_behind(around, ring, left),
+           ring, 1);
   }
 
   // How many products, from the last one on that reads the slot, the iteration leaves in flight.
-  int products_left(const Statements& list, std::size_t step, const Statement& around,
+  int products_left(const Statements& list, std::size_t step, Place around,
                     bool comes_again) const {
     const RingId ring = std::get<Advance>(list[step].what).ring;
-    const Rotation loop = rotation_of(around);
+    const Rotation loop = rotation_of(*around.statement());
     const bool rotated = loop.is_rotated() && &list == loop.body && steps(*loop.epilogue, ring);
-    const bool alone = repeats(around) && !loop.is_rotated() && !comes_again;
+    const bool alone = repeats(*around.statement()) && !loop.is_rotated();
     if (!rotated && !(alone && is_worth_waiting(l_.rings[ring]))) return 0;
     std::size_t last = step;
     while (last > 0 && !reads(list[last - 1], ring)) --last;
@@ -321,7 +332,29 @@ class Releases {
       if (awaits(list[i], begun) || (!begins && any_within(list[i], is_wgmma))) return 0;
       begun += begins;
     }
-    return needed_.behind.contains(&list) ? 0 : begun;
+    if (needed_.behind.contains(&list)) return 0;
+    if (alone && comes_again && waits_behind(around, ring, begun) == nullptr) return 0;
+    return begun;
+  }
+
+  // The statement behind the loop, whose text goes over the slots of the ring, that waits for the
+  // products it leaves in flight.
+  const Statement* waits_behind(Place loop, RingId ring, int begun) const {
+    if (ring_of(*loop.statement()) != ring) return nullptr;
+    for (std::size_t i = loop.at + 1; i < loop.list->size(); ++i) {
+      const Statement& s = (*loop.list)[i];
+      if (needed_.before.contains(&s) && awaits(s, begun)) return &s;
+      if (any_within(s, is_wgmma) || awaits(s, begun) ||
+          any_within(s, [&](const Statement& x) { return is_step(x, ring); }))
+        return nullptr;
+    }
+    return nullptr;
+  }
+
+  static RingId ring_of(const Statement& s) {
+    if (const Loop* const l = std::get_if<Loop>(&s.what)) return l->ring;
+    const GridLoop* const g = std::get_if<GridLoop>(&s.what);
+    return g != nullptr ? g->ring : RingId();
   }
 
   // Of two slots the other one would be filled too late.

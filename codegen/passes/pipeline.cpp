@@ -154,12 +154,14 @@ class Pipelines {
     const std::map<std::size_t, int> slots = slots_for(l_, over, moved, most_, wanted, list[at].at);
     std::erase_if(moved, [&](std::size_t i) { return slots.at(i) < 2; });
     if (moved.empty()) return 0;
-    const bool unrolled = fetched && loops_around_ == 0 && only_products(*over.body, moved) &&
-                          parts_of(*over.body, moved, slots, false).size() == 1;
+    const bool in_groups = fetched && (loops_around_ == 0 || wanted) &&
+                           only_products(*over.body, moved) &&
+                           parts_of(*over.body, moved, slots, false).size() == 1;
+    const bool unrolled = in_groups && loops_around_ == 0;
     const RingId first_ring(static_cast<int>(l_.rings.size()));
     std::vector<Ahead> ahead;
     for (const std::set<std::size_t>& part :
-         parts_of(*over.body, moved, slots, fetched && !unrolled)) {
+         parts_of(*over.body, moved, slots, fetched && !in_groups)) {
       const int of_ring = slots.at(*part.begin());
       Ahead a{.ring = add_ring(over, part, of_ring),
               .iterations = of_ring - 1,
@@ -184,7 +186,7 @@ class Pipelines {
       l_.remarks.push_back(
           {where, fmt::format("no warpgroup fetches for the loop, because {}", obstacle)});
     rewrite(*over.body, moved, ahead, where, in_flight);
-    if (unrolled) *over.unrolled = first_ring;
+    if (unrolled || (in_groups && produced)) *over.unrolled = first_ring;
     if (produced) return 0;
     Statements first;
     for (Ahead& a : ahead) {

@@ -313,7 +313,7 @@ void add_promoted(std::vector<Case>& all) {
   const u32 t = pl::thread();
   f32 d[4], part[4];
   pl::load_global<4>(d, x + 8 * t);
-  pl::load_global<4>(part, x + 8 * t + 4);
+  pl::load_global<4>(part, x + 8 * t + 4 + pl::zero_of_iteration(i32(t)));
   pl::promote<0, 2, 2>(d, part, t % 2 == 0);
   pl::promote<2, 0, 2>(d, part, true);
   pl::store_global<4>(o + 4 * t, d);)");

@@ -139,6 +139,16 @@ TEST_CASE("a warpgroup that fetches goes on to the next program of a persistent 
       }
 }
 
+TEST_CASE("a ring goes on from program to program, whatever the number of iterations") {
+  for (const int steps : {1, 2, 3, 4, 5, 7})
+    for (const Sum sum : {Sum::scratch, Sum::first, Sum::carry}) {
+      CAPTURE(steps, static_cast<int>(sum));
+      graph::Graph g = products({.sum = sum, .k = 64 * steps, .specialize = true});
+      g.bodies[0].num_stages = 3;
+      CHECK(on_all_targets(g, {}, 90) == "");
+    }
+}
+
 TEST_CASE("sums in registers begin anew in each program of a persistent block") {
   for (const Sum sum : {Sum::scratch, Sum::first, Sum::scoped, Sum::carry, Sum::block})
     for (const bool specialize : {false, true})

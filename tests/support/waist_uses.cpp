@@ -267,6 +267,7 @@ void add_synchronization(std::vector<WaistUse>& all) {
   all.push_back({"name_shared",
                  "pl::name_shared(s, 16, \"tile\"); pl::name_shared(s, 16, \"stage\", i32(u));"});
   all.push_back({"matrix_descriptor", "u += u32(pl::matrix_descriptor(s, 16, 1024, 128) >> 30);"});
+  all.push_back({"zero_of_iteration", "u += u32(pl::zero_of_iteration(i32(u)));"});
   all.push_back({"promote",
                  "f32 d[4] = {}; pl::promote<2, 0, 2>(d, f, false); "
                  "pl::promote<2, 0, 2>(d, f, true); f[0] = d[2];"});

@@ -2,6 +2,8 @@
 
 namespace pl {
 
+PL_FN u64 zero_of_iteration(i32) { return 0; }
+
 PL_FN void wgmma_fence(PL_LINE) { detail::host.wgmma_fence(line); }
 PL_FN void wgmma_commit(PL_LINE) { detail::host.wgmma_commit(line); }
 

@@ -2,6 +2,12 @@
 
 namespace pl {
 
+PL_FN u64 zero_of_iteration(i32 iteration) {
+  u64 zero;
+  asm("mov.b64 %0, 0;" : "=l"(zero) : "r"(iteration));
+  return zero;
+}
+
 PL_FN void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 PL_FN void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
