@@ -151,6 +151,10 @@ void Nest::expand_sink(const lowered::Stage& s) {
   mask_replicas();
   if (l_.storages[s.storage].shared().skewed) return copy_rows_around(s);
   if (s.by.asynchronous && copies_moved(s)) return;
+  if (const auto matrices = matrices_of(s.storage))
+    return store_matrices(s.storage, *matrices, [&] {
+      return evaluate(nest_->value, coordinates_, all_dimensions(), enters(s.storage));
+    });
   open_to_groups();
   open_elements();
   ExprId value = evaluate(nest_->value, coordinates_, all_dimensions(), enters(s.storage));
@@ -161,6 +165,9 @@ void Nest::expand_sink(const lowered::Stage& s) {
 
 void Nest::expand_sink(const lowered::Spill& s) {
   mask_replicas();
+  if (const auto matrices = matrices_of(s.storage))
+    return store_matrices(s.storage, *matrices,
+                          [&] { return read(s.from, coordinates_, all_dimensions()); });
   open_repetitions(true, true);
   open_groups();
   open_elements();
@@ -231,6 +238,9 @@ void Nest::expand_sink(const lowered::Store& s) {
   const DimMap all = all_dimensions();
   const MemoryView m = MemoryView::of(g_[s.inst]);
   mask_replicas();
+  if (const StorageId to = stored_in_shared(s); const auto matrices = matrices_of(to))
+    return store_matrices(to, *matrices,
+                          [&] { return evaluate(nest_->value, coordinates_, all, false); });
   open_to_groups();
   if (stores_registers(s)) return b_.close_nest_loops();
   if (!nest_->forked.empty()) return store_two_ways(s);

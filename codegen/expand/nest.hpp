@@ -1,7 +1,9 @@
 // The loops of one nest, and expressions of one element. Internal to codegen/expand.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -101,6 +103,21 @@ class Nest : private passes::Elements {
   void store_vector(const Address& a, VariableId from, ExprId mask, Bounds bounds);
   void store_one(const Address& a, VariableId from, ExprId mask, const Bounds& bounds);
   void store_parts(const Address& a, ExprId value, ExprId mask, const Bounds& limits);
+
+  // matrices.cpp: elements that go to shared memory as matrices
+  /// How: `four` by one store, of which two follow each other along a dimension, or two.
+  struct Matrices {
+    bool transposed = false, four = false;
+    int along = -1;
+    int of_one_store(int d) const { return four && d == along ? 2 : 1; }
+  };
+  StorageId stored_in_shared(const lowered::Store& s) const;
+  std::optional<Matrices> matrices_of(StorageId storage) const;
+  void store_matrices(StorageId storage, const Matrices& m, const std::function<ExprId()>& value);
+  std::vector<Affine> open_stores(const Matrices& m);
+  layout::Bits bits_of_row(const Matrices& m, int d) const;
+  ExprId row_of_matrix(StorageId storage, const Matrices& m, const std::vector<Affine>& counted);
+  ExprId row_in_panels(StorageId storage, const Matrices& m, const std::vector<Affine>& counted);
 
   // updates.cpp: atomic operations
   ExprId update_element(const lowered::Update& s, Address a, ExprId value, ExprId expected,

@@ -21,6 +21,7 @@ Machine machine(const std::string& name) {
 std::string abilities(const Machine& m) {
   std::string all;
   if (m.has_matrix_moves()) all += 'm';
+  if (m.has_matrix_stores()) all += 's';
   if (m.has_async_copies()) all += 'a';
   if (m.has_tma()) all += 't';
   if (m.has_clusters()) all += 'c';
@@ -35,10 +36,11 @@ TEST_CASE("every architecture has the copies, clusters and products of its gener
   const struct {
     const char* name;
     const char* has;
-  } known[] = {{"sm_75", "m"},      {"sm_80", "ma"},    {"sm_86", "ma"},      {"sm_87", "ma"},
-               {"sm_89", "maf"},    {"sm_90", "matcf"}, {"sm_90a", "matcwf"}, {"sm_100", "matc"},
-               {"sm_100a", "matc"}, {"sm_103", "matc"}, {"sm_120", "matcf"},  {"sm_120a", "matcf"},
-               {"sm_121", "matcf"}};
+  } known[] = {{"sm_75", "m"},        {"sm_80", "ma"},      {"sm_86", "ma"},
+               {"sm_87", "ma"},       {"sm_89", "maf"},     {"sm_90", "msatcf"},
+               {"sm_90a", "msatcwf"}, {"sm_100", "msatc"},  {"sm_100a", "msatc"},
+               {"sm_103", "msatc"},   {"sm_120", "msatcf"}, {"sm_120a", "msatcf"},
+               {"sm_121", "msatcf"}};
   for (const auto& [name, has] : known) {
     CAPTURE(name);
     CHECK(abilities(machine(name)) == has);
