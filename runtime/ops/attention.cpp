@@ -14,15 +14,16 @@ Kernel attention(AttentionOptions options) {
     const std::int64_t heads = q.shape[1], queries = q.shape[2], d = q.shape[3],
                        groups = k.shape[1], keys = k.shape[2], causal = options.causal;
     const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(d)));
-    const bool small = q.dtype != f32;
-    const std::int64_t rows = small ? 128 : 64, columns = keys_of_block(q.dtype, d, options);
+    const std::int64_t rows = q.dtype == f32 ? 64 : 128,
+                       columns = keys_of_block(q.dtype, d, options), before = keys - queries;
+    const auto longest = [=](auto i) { return causal ? cdiv(queries, rows) - 1 - i : i + 0; };
     // From the last block of keys to the first: only what comes first asks which keys are seen.
-    const std::int64_t before = keys - queries;
     const bool aligned = !causal || (before % columns == 0 && columns % rows == 0);
     const std::int64_t asking = aligned ? 1 : cdiv(rows - 1, columns) + 1;
     const auto body = [=](Ref q, Ref k, Ref v, Ref o) {
       const auto factor = static_cast<float>(scale * std::numbers::log2e);
-      const Value first = program_id(2) * rows + before, row = iota(i32, {rows, 1}, 0) + first;
+      const Value first = longest(Value(program_id(2))) * rows + before,
+                  row = iota(i32, {rows, 1}, 0) + first;
       const Value end = causal ? minimum(first + rows, keys) : full({}, keys, i32);
       const Value iterations = (end + (columns - 1)) / columns;
       const auto iteration = [&](Value i, Value top, Value total, Value sums) {
@@ -41,7 +42,7 @@ Kernel attention(AttentionOptions options) {
                                            zeros({rows, 1}, f32), zeros({rows, d}, f32));
       o[_] = (sums / total).astype(o.dtype());
     };
-    const auto of_queries = [](Index b, Index h, Index i) { return Indices{b, h, i, 0}; };
+    const auto of_queries = [=](Index b, Index h, Index i) { return Indices{b, h, longest(i), 0}; };
     const std::int64_t share = groups ? heads / groups : 1, padded = cdiv(keys, columns) * columns;
     const auto of_keys = [=](Index b, Index h, Index) { return Indices{b, h / share, 0, 0}; };
     const BlockSpec some{{squeezed, squeezed, rows, d}, of_queries},
