@@ -111,7 +111,8 @@ class Expander {
     ExprId now = no_expr;                 // that of the storages in it
     ExprId phase = no_expr;               // of a fetched ring: the parity of its barriers
     bool fills = false;                   // the agent fills slots that others free
-    // Where products of the iteration before are in flight: whether there is none; no_expr: there is.
+    // Where products of the iteration before are in flight: whether there is none; no_expr: there
+    // is.
     ExprId begins = no_expr;
     ExprId lead = no_expr;   // in a Lead: the iteration
     ExprId group = no_expr;  // in a group of iterations: the first
@@ -156,7 +157,7 @@ class Expander {
   void over_groups_and_rest(const OverSlots& o, thread::For groups);
   /// `left`, if any, is assigned the iteration behind each group.
   void over_groups(const OverSlots& o, thread::For groups, ExprId left);
-  void over_left(const OverSlots& o, ExprId first, std::int64_t most);
+  void over_left(const OverSlots& o, ExprId first, std::int64_t most, bool beside);
   void one_by_one(const OverSlots& o, const thread::For& like, ExprId low, ExprId high);
   void begins_unless_run(const OverSlots& o);
   ExprId declare_left(const OverSlots& o, ExprId first);

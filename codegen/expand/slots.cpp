@@ -25,8 +25,9 @@ void Expander::over_slots(const OverSlots& o, thread::For groups) {
   const std::int64_t left = trips % slots;
   groups.high = number(first.low + (trips - left) * o.step);
   const ExprId behind = groups.high;
-  over_groups(o, std::move(groups), no_expr);
-  if (left > 0) over_left(o, behind, left);
+  const bool any = trips >= slots;
+  if (any) over_groups(o, std::move(groups), no_expr);
+  if (left > 0) over_left(o, behind, left, any);
   if (ring.unrolled) return;
   slots_[o.ring] = outside;
   begins_unless_run(o);
@@ -69,8 +70,13 @@ void Expander::begins_unless_run(const OverSlots& o) {
 
 void Expander::one_by_one(const OverSlots& o, const thread::For& like, ExprId low, ExprId high) {
   const VariableId counter = e_.declare(e_[like.counter]);
-  b_.open_loop(thread::For{
-      .counter = counter, .low = low, .high = high, .step = o.step, .unroll = 1, .body = {}});
+  b_.open_loop(thread::For{.counter = counter,
+                           .low = low,
+                           .high = high,
+                           .step = o.step,
+                           .unroll = 1,
+                           .trips = 0,
+                           .body = {}});
   slots_[o.ring].begins = e_.plain(Operator::equal, e_.variable(counter), o.low, bool_);
   apart([&] { o.body(e_.variable(counter)); });
   b_.close();
@@ -101,7 +107,7 @@ void Expander::over_groups_and_rest(const OverSlots& o, thread::For groups) {
   const ExprId left = declare_left(o, o.low);
   groups.high = end_of_groups(o);
   over_groups(o, std::move(groups), left);
-  over_left(o, left, l_.rings[o.ring].slots - 1);
+  over_left(o, left, l_.rings[o.ring].slots - 1, true);
 }
 
 void Expander::over_groups(const OverSlots& o, thread::For groups, ExprId left) {
@@ -129,8 +135,9 @@ void Expander::over_groups(const OverSlots& o, thread::For groups, ExprId left) 
   b_.close();
 }
 
-// `most` iterations from `first` on that no group has.
-void Expander::over_left(const OverSlots& o, ExprId first, std::int64_t most) {
+// `most` iterations from `first` on that no group has; `beside`: there are groups, whose iterations
+// are counted.
+void Expander::over_left(const OverSlots& o, ExprId first, std::int64_t most, bool beside) {
   Slots& slots = slots_[o.ring];
   pin(o.sums);
   const bool known = e_[first].node == thread::Node::number;
@@ -141,8 +148,12 @@ void Expander::over_left(const OverSlots& o, ExprId first, std::int64_t most) {
     rest =
         b_.let_here("rest", e_.plain(Operator::sub, e_.as(type, o.high), e_.as(type, first), type));
   const VariableId s = variable_of_slot(o.ring, most);
-  b_.open_loop(
-      thread::For{.counter = s, .low = number(0), .high = number(most), .unroll = 1, .body = {}});
+  b_.open_loop(thread::For{.counter = s,
+                           .low = number(0),
+                           .high = number(most),
+                           .unroll = 1,
+                           .trips = beside ? 0 : -1,
+                           .body = {}});
   const Affine steps = Affine::term(slots.now, o.step);
   if (!known)
     b_.add(thread::BreakUnless{e_.plain(Operator::less, e_.as(type, e_.sum(steps)), rest, bool_),

@@ -25,8 +25,6 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
   const i32 p0 = pl::block_x();
   const i32 start0 = p0 * 64;
   f32 v11[32];
-  const i32 i = (t >> 2 & 7) + (t >> 1 & 48);
-  const i32 j = (t & 3) * 2;
   PL_UNROLL for (i32 r = 0; r < 32; ++r) v11[r] = 0.0f;
   f32 v10[2];
   PL_UNROLL for (i32 g = 0; g < 2; ++g) v10[g] = -0x1.93e594p+99f;
@@ -171,8 +169,9 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     pl::wgmma_registers(v18);
   }
   pl::warpgroup_sync();
+  const u32 rows0 = smem + u32((t & 16) ^ (t & 7) << 4 ^ (t & 96) << 6 ^ (t & 15) << 7);
   {
-    const i32 n0 = (i & 7);
+    f16 o0[32];
     PL_UNROLL for (i32 g = 0; g < 2; ++g) {
       f32 q1[16];
       PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
@@ -180,11 +179,11 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
       }
       pl::div_all<16>(q1, q1, v9[g]);
       PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
-        const i32 n2 = j + rj * 8 ^ n0 * 8;
-        f16 o3[2];
-        PL_UNROLL for (i32 e = 0; e < 2; ++e) o3[e] = pl::to<f16>(q1[rj * 2 + e]);
-        pl::store_shared<2>(smem + 1024 + (n2 + i * 64 + g * 512) * 2, o3);
+        PL_UNROLL for (i32 e = 0; e < 2; ++e) o0[rj * 4 + g * 2 + e] = pl::to<f16>(q1[rj * 2 + e]);
       }
+    }
+    PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
+      pl::stmatrix_x4((rows0 ^ u32(rj * 32)) + 1024, o0 + rj * 8);
     }
   }
   pl::fence_async_shared();

@@ -43,12 +43,12 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
   pl::check(1000 > 0, "args[2]: the block is wholly out of bounds along dimension 2 (an index map gives block indices, not element offsets)");
   pl::check(1000 > 0, "args[1]: the block is wholly out of bounds along dimension 2 (an index map gives block indices, not element offsets)");
   pl::check(1000 > 0, "args[2]: the block is wholly out of bounds along dimension 2 (an index map gives block indices, not element offsets)");
-  const i32 i = (t >> 2 & 7) + (t >> 1 & 112);
   const i32 j = (t & 3) * 2;
   const u64 matrix0 = pl::matrix_descriptor(smem + 164864 + warpgroup * 8192, 16, 1024, 128);
   const u64 matrix1 = pl::matrix_descriptor(smem + 1024, 16, 1024, 128);
   const bool tells = t % 128 == 0;
   const u64 matrix2 = pl::matrix_descriptor(smem + 82944, 16384, 1024, 128);
+  const u32 rows0 = smem + u32((t & 16) ^ (t & 7) << 4 ^ (t & 224) << 6 ^ (t & 15) << 7);
   if (warpgroup == 2) {
     pl::setmaxnreg_dec<24>();
     if (warp == 0 && pl::elect_one()) {
@@ -287,14 +287,14 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     }
     pl::program_sync<8>();
     {
-      const i32 n0 = (i & 7);
+      f16 o0[32];
       PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
-        const i32 n1 = j + rj * 8 ^ n0 * 8;
         PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-          f16 o2[2];
-          PL_UNROLL for (i32 e = 0; e < 2; ++e) o2[e] = pl::to<f16>(v12[rj * 4 + g * 2 + e] * pl::rcp_approx(v13[g]));
-          pl::store_shared<2>(smem + 1024 + (n1 + i * 64 + g * 512) * 2, o2);
+          PL_UNROLL for (i32 e = 0; e < 2; ++e) o0[rj * 4 + g * 2 + e] = pl::to<f16>(v12[rj * 4 + g * 2 + e] * pl::rcp_approx(v13[g]));
         }
+      }
+      PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
+        pl::stmatrix_x4((rows0 ^ u32(rj * 32)) + 1024, o0 + rj * 8);
       }
     }
     pl::fence_async_shared();

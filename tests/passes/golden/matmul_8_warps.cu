@@ -49,9 +49,8 @@ PL_KERNEL(384) matmul_kernel(const f16* in0, const f16* in1, f32* out0, PL_TENSO
     f32 v0[64];
     bool v0_stored = false;
     u32 phase_of_ring0 = 0u;
-    PL_NOUNROLL for (i32 p2 = 0; p2 < 8; p2 += 5) {
+    PL_NOUNROLL for (i32 p2 = 0; p2 < 5; p2 += 5) {
       _Pragma("unroll 5") for (i32 slot0 = 0; slot0 < 5; ++slot0) {
-        if (!(p2 + slot0 < 8)) break;
         const i32 now0 = p2 + slot0;
         const i32 v4 = now0;
         const bool v3 = v4 == 0;
@@ -67,10 +66,30 @@ PL_KERNEL(384) matmul_kernel(const f16* in0, const f16* in1, f32* out0, PL_TENSO
         pl::wgmma_registers(v0);
         v0_stored = true;
         if (tells && (!(now0 == 0))) {
-          pl::mbarrier_arrive(smem + u32((slot0 + 4) % 5) * 8 + 48, 1);
+          pl::mbarrier_arrive(smem + u32(slot0 == 0 ? 4 : (slot0 - 1)) * 8 + 48, 1);
         }
       }
       phase_of_ring0 = phase_of_ring0 ^ 1;
+    }
+    pl::wgmma_registers(v0);
+    PL_NOUNROLL for (i32 slot0 = 0; slot0 < 3; ++slot0) {
+      const i32 last0 = slot0 + 5;
+      const i32 v4 = last0;
+      const bool v3 = v4 == 0;
+      pl::mbarrier_wait(smem + u32(slot0) * 8, phase_of_ring0);
+      if (!v3) pl::check(v0_stored, "outputs[0] is read before anything was stored there");
+      pl::wgmma_registers(v0);
+      pl::wgmma_fence();
+      pl::wgmma_m64n128k16_f32_f16_f16<false, true>(v0, matrix0 + u64(slot0) * 1024, matrix1 + u64(slot0) * 1024, !v3);
+      pl::wgmma_m64n128k16_f32_f16_f16<false, true>(v0, matrix0 + u64(slot0) * 1024 + 2, matrix1 + u64(slot0) * 1024 + 128, true);
+      pl::wgmma_commit();
+      pl::wgmma_registers(v0);
+      pl::wgmma_wait<1>();
+      pl::wgmma_registers(v0);
+      v0_stored = true;
+      if (tells && (!(last0 == 0))) {
+        pl::mbarrier_arrive(smem + u32(slot0 == 0 ? 4 : (slot0 - 1)) * 8 + 48, 1);
+      }
     }
     pl::wgmma_wait<0>();
     pl::wgmma_registers(v0);

@@ -33,9 +33,8 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0, PL_TEN
   u32 phase_of_ring0 = 0u;
   const u64 matrix0 = pl::matrix_descriptor(smem + 512, 16, 512, 64);
   const u64 matrix1 = pl::matrix_descriptor(smem + 4608, 16, 512, 64);
-  PL_NOUNROLL for (i32 p2 = 0; p2 < 8; p2 += 5) {
+  PL_NOUNROLL for (i32 p2 = 0; p2 < 5; p2 += 5) {
     _Pragma("unroll 5") for (i32 slot0 = 0; slot0 < 5; ++slot0) {
-      if (!(p2 + slot0 < 8)) break;
       const i32 now0 = p2 + slot0;
       const i32 v4 = now0;
       const bool v3 = v4 == 0;
@@ -62,6 +61,33 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0, PL_TEN
       }
     }
     phase_of_ring0 = phase_of_ring0 ^ 1;
+  }
+  pl::wgmma_registers(v0);
+  PL_NOUNROLL for (i32 slot0 = 0; slot0 < 3; ++slot0) {
+    const i32 last0 = slot0 + 5;
+    const i32 v4 = last0;
+    const bool v3 = v4 == 0;
+    pl::mbarrier_wait(smem + u32(slot0) * 8, phase_of_ring0);
+    if (!v3) pl::check(v0_stored, "outputs[0] is read before anything was stored there");
+    pl::wgmma_registers(v0);
+    pl::wgmma_fence();
+    pl::wgmma_m64n64k16_f32_bf16_bf16(v0, matrix0 + u64(slot0) * 512, matrix1 + u64(slot0) * 512, !v3);
+    pl::wgmma_m64n64k16_f32_bf16_bf16(v0, matrix0 + u64(slot0) * 512 + 2, matrix1 + u64(slot0) * 512 + 2, true);
+    pl::wgmma_commit();
+    pl::wgmma_registers(v0);
+    pl::wgmma_wait<1>();
+    pl::wgmma_registers(v0);
+    v0_stored = true;
+    pl::warpgroup_sync();
+    if (last0 + 4 < 8) {
+      const i32 turn0 = last0 + 4;
+      const i32 start6 = turn0 * 32;
+      if (warp == 0 && pl::elect_one()) {
+        pl::mbarrier_arrive_expect_tx(smem + u32((slot0 + 4) % 5) * 8, 8192);
+        pl::tma_load(smem + u32((slot0 + 4) % 5) * 8192 + 512, map0, smem + u32((slot0 + 4) % 5) * 8, {start6, start0});
+        pl::tma_load(smem + u32((slot0 + 4) % 5) * 8192 + 4608, map1, smem + u32((slot0 + 4) % 5) * 8, {start6, start1});
+      }
+    }
   }
   pl::wgmma_wait<0>();
   pl::wgmma_registers(v0);
