@@ -141,8 +141,10 @@ void Expander::over_left(const OverSlots& o, ExprId first, std::int64_t most, bo
   Slots& slots = slots_[o.ring];
   pin(o.sums);
   const bool known = e_[first].node == thread::Node::number;
-  // Groups stop no more than one step beyond the end.
-  const DType type = e_.facts(o.low).low >= 0 ? i32 : i64;
+  // A loop of no iterations may end anywhere before it begins.
+  const thread::Facts begin = e_.facts(first), end = e_.facts(o.high);
+  const bool fits = end.low - begin.high >= INT32_MIN && end.high - begin.low <= INT32_MAX;
+  const DType type = fits ? i32 : i64;
   ExprId rest = no_expr;
   if (!known)
     rest =

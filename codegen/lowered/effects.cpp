@@ -183,7 +183,8 @@ class Visit {
     for (const WindowId w : i.windows)
       add({.access = Access::read, .role = Role::block, .window = w});
   }
-  void operator()(const IfMasked& m) { asked(m.sums); }
+  // Its sums are made of what clearing reads.
+  void operator()(const IfMasked&) {}
   void operator()(const Loop& l) {
     bounds(l.inst);
     asked(l.known.sums);

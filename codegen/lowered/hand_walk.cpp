@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "codegen/base/format.hpp"
+#include "codegen/graph/products.hpp"
 
 namespace palladium::lowered::hand {
 namespace {
@@ -204,7 +205,7 @@ class Walk {
                   .sum = memory_of(g_.root(inst.args[0]))});
     }
     case Op::AwaitProducts:
-      return add({.kind = Kind::finish, .by = v, .pending = static_cast<int>(inst.attr.ints[0])});
+      return add({.kind = Kind::finish, .by = v, .pending = graph::products_left(inst)});
     case Op::Delay: return;
     case Op::Load:
     case Op::Store:

@@ -41,7 +41,8 @@ class StoreDivision {
     const auto along = static_cast<std::size_t>(graph::concatenated(g_[v]));
     const Inst whole = g_[store];
     std::int64_t start = 0;
-    for (const ValueId part : parts) {
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      const ValueId part = parts[k];
       const Extents shape = g_[part].type.shape;
       ValueId value = part;
       for (auto cast = casts.rbegin(); cast != casts.rend(); ++cast)
@@ -54,7 +55,7 @@ class StoreDivision {
       start += shape[along];
       Inst one = whole;
       one.args = {view, value};
-      if (part == parts.back())
+      if (k + 1 == parts.size())  // one value may be several parts
         g_[store] = std::move(one);
       else
         before(store, std::move(one));

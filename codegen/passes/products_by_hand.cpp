@@ -1,4 +1,5 @@
 // Products that a user has written.
+#include "codegen/graph/products.hpp"
 #include "codegen/layout/constructors.hpp"
 #include "codegen/passes/async_copies.hpp"
 
@@ -30,9 +31,9 @@ void add_product_by_hand(Program& l, ValueId v, Statements& out) {
   const graph::Inst& inst = l.graph[v];
   const Location at = l.graph.location(v);
   if (inst.op == graph::Op::AwaitProducts) {
-    out.push_back({WaitGroup{.kind = device::Completion::wgmma_group,
-                             .pending = static_cast<int>(inst.attr.ints[0])},
-                   at});
+    out.push_back(
+        {WaitGroup{.kind = device::Completion::wgmma_group, .pending = graph::products_left(inst)},
+         at});
     return;
   }
   const auto storage_of = [&](ValueId view) {

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "codegen/base/format.hpp"
+#include "codegen/graph/products.hpp"
 #include "codegen/graph/register_layout.hpp"
 #include "codegen/layout/constructors.hpp"
 #include "codegen/layout/transfer.hpp"
@@ -137,7 +138,7 @@ void tell_layouts(Program& l) {
     const graph::Inst& inst = l.graph[v];
     if (inst.op != graph::Op::PrintLayout) continue;
     std::string text = inst.attr.text;
-    text.replace(static_cast<std::size_t>(inst.attr.ints[0]), 2, lies(l, inst.args[0]));
+    text.replace(graph::place_of_layout(inst), 2, lies(l, inst.args[0]));
     l.remarks.push_back({l.graph.location(v), std::move(text)});
   }
 }

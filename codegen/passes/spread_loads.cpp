@@ -23,6 +23,7 @@ constexpr int spread_bytes = 16;
 // What is handed on is on its way while threads compute; a narrow access waits where it stands.
 constexpr double worth = 2;
 constexpr std::int64_t most_handed_on = 16 << 10;  // of one value in shared memory
+constexpr std::int64_t most_registers = 64;        // of a thread for one value
 
 class Spreading {
  public:
@@ -94,6 +95,7 @@ class Spreading {
     const auto width = widths_.find(e.leaf);
     if (width == widths_.end() || width->second > 1) return;
     Layout wide = layout::strided(type.shape, vector, layout::full_width, l_.num_warps);
+    if (!covers(wide, type.shape) || !fits_registers(l_, type, most_registers)) return;
     put(e.leaf, std::move(wide), at, out);
   }
 
@@ -108,13 +110,23 @@ class Spreading {
     const auto now = model_.cost(ref, e.map, p.layout);
     if (!now || model_.whole_width(ref, e.map) >= vector || model_.widest(ref) < vector) return;
     Layout wide = layout::strided(p.domain, vector, layout::full_width, l_.num_warps);
-    if (wide.registers() > p.layout.registers()) return;
+    if (wide.registers() > p.layout.registers() || !covers(wide, p.domain) ||
+        !covers(p.layout, p.domain) || !fits_registers(l_, type, most_registers))
+      return;
     LoopNest load = load_of(e.leaf, wide);
     model_.enter(load, wide);
     const auto then = model_.cost(ref, e.map, wide);
     const double moved =
         layout::relayout_cost(wide, p.layout, type.dtype.bytes(), plan_options(l_));
     if (then && then->load + moved < worth * now->load) put(e.leaf, std::move(wide), at, out);
+  }
+
+  // Whether each of its elements is one of the value's, so that nothing is handed on that nobody
+  // has.
+  static bool covers(const Layout& l, const Extents& shape) {
+    for (int d = 0; d < l.rank(); ++d)
+      if (l.tile(d) * l.repetitions(d) != shape[static_cast<std::size_t>(d)]) return false;
+    return true;
   }
 
   LoopNest load_of(ValueId leaf, const Layout& layout) const {

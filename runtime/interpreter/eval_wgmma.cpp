@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/base/format.hpp"
+#include "codegen/graph/products.hpp"
 #include "palladium/error.hpp"
 #include "runtime/interpreter/eval.hpp"
 #include "runtime/interpreter/number.hpp"
@@ -102,7 +103,7 @@ void eval_LayoutCast(Frame& f, ValueId v, const Inst& inst) {
 void eval_PrintLayout(Frame&, ValueId, const Inst&) {}
 
 void eval_AwaitProducts(Frame& f, ValueId, const Inst& inst) {
-  const auto pending = static_cast<std::size_t>(inst.attr.ints[0]);
+  const auto pending = static_cast<std::size_t>(graph::products_left(inst));
   if (f.products.size() <= pending) return;
   const auto end = f.products.end() - static_cast<std::ptrdiff_t>(pending);
   for (auto p = f.products.begin(); p != end; ++p)

@@ -118,7 +118,10 @@ void add_skewed(std::vector<Case>& all) {
   const T* const mine = first + # * t;
   const i32 left = i32(t * 5 % 29) - 4;
   pl::copy_async_around_zero<@>(s + 32 * t, mine, left, t % 5 != 2, first);
-  pl::copy_async_around_zero<@>(s + 32 * t + 16, mine + @, left - @, t % 5 != 2, first);
+  if (t % 5 != 2 && left >= 2 * @)
+    pl::copy_async_around<@>(s + 32 * t + 16, mine + @, left - @, true, first);
+  else
+    pl::copy_async_around_zero<@>(s + 32 * t + 16, mine + @, left - @, t % 5 != 2, first);
   pl::cp_async_commit();
   pl::cp_async_wait<0>();
   pl::warpgroup_sync();

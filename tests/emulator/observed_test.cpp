@@ -81,7 +81,6 @@ const std::set<Answer> not_memory = {
     {"dot", "writes result storage completes wgmma_group"},
     {"fence", "fences"},
     {"grid_loop", "reads control storage"},
-    {"if_masked", "reads control storage"},
     {"if_whole", "reads block window"},
     {"lead", "updates block ring"},
     {"loop", "reads control storage"},

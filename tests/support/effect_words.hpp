@@ -105,7 +105,6 @@ host_call
   tells
   updates scratch storage
 if_masked
-  reads control storage
 if_whole
   reads block window
 lead
