@@ -29,6 +29,7 @@ class ChosenCopies {
   explicit ChosenCopies(Program& l) : l_(l), g_(l.graph), model_(l), guards_(l) {}
 
   void run() {
+    placed_ = placed_bytes(l_);
     for_each_list(l_, [&](Statements& list) { visit(list, false); });
   }
 
@@ -91,7 +92,7 @@ class ChosenCopies {
     }
     const int bytes = bytes_together(p, m.ref, map);
     const bool skewed =
-        bytes < least_bytes && repeated && read == v && takes_skewed_rows(l_, p, read);
+        bytes < least_bytes && repeated && read == v && takes_skewed_rows(l_, p, read, placed_);
     tell_of_width(bytes, skewed, what, at);
     if (bytes < least_bytes) return skewed ? read : graph::no_value;
     to.by = {.asynchronous = true,
@@ -198,6 +199,7 @@ class ChosenCopies {
   const graph::Graph& g_;
   AccessModel model_;
   Guards guards_;
+  Checked placed_ = 0;  // bytes of shared memory, before anything is copied
 };
 
 }  // namespace

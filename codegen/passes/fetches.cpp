@@ -42,7 +42,8 @@ bool Fetches::is_masked(ValueId load, std::optional<lowered::IfMasked>& masked) 
   const graph::MemoryView m = graph::MemoryView::of(g_[load]);
   if (m.mask == graph::no_value) return false;
   masked.reset();
-  if (m.other == graph::no_value || g_[m.other].op != Op::Constant || g_[m.other].attr.bits != 0)
+  if (m.other == graph::no_value || g_[m.other].op != Op::Constant || g_[m.other].attr.bits != 0 ||
+      g_[m.mask].type.shape != g_[load].type.shape)
     return true;
   const IterationNumber none;
   std::optional<Known> whole = IterationBounds(l_, none).of(m.mask, true);

@@ -68,7 +68,7 @@ layout::Layout layout_of_reads(const Extents& shape, int vector, int warps) {
 
 }  // namespace
 
-bool takes_skewed_rows(const Program& l, const LoopNest& p, ValueId load) {
+bool takes_skewed_rows(const Program& l, const LoopNest& p, ValueId load, Checked placed) {
   const graph::Graph& g = l.graph;
   const DType t = g[load].type.dtype;
   const std::int64_t row = p.valid.back() * t.bytes();
@@ -78,7 +78,7 @@ bool takes_skewed_rows(const Program& l, const LoopNest& p, ValueId load) {
       !has_whole_rows(l, load))
     return false;
   // Two of its slots, beside all else.
-  const Checked all = placed_bytes(l) + Checked(p.valid[0]) * (2 * (row + piece));
+  const Checked all = placed + Checked(p.valid[0]) * (2 * (row + piece));
   return all.within(0, l.machine.max_shared_bytes);
 }
 
