@@ -91,7 +91,9 @@ std::optional<Known> IterationBounds::of(ValueId condition, bool holds, int dept
   const Inst& i = g_[condition];
   if (depth > deepest_bound) return {};
   // What is left for the next iteration may read there what this one keeps.
-  if (const StorageId s = l_.storage_of[condition]; s && !l_.storages[s].is_scalar()) return {};
+  if (const StorageId s = l_.storage_of[condition];
+      s && !l_.storages[s].is_scalar() && number_.changing.contains(s))
+    return {};
   switch (i.op) {
   case Op::Not: return of(i.args[0], !holds, depth + 1);
   case Op::Broadcast:

@@ -9,6 +9,7 @@
 
 #include "codegen/passes/accumulators.hpp"
 #include "codegen/passes/analysis.hpp"
+#include "codegen/passes/iteration_bounds.hpp"
 #include "codegen/passes/operands.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/passes/products.hpp"
@@ -206,8 +207,7 @@ class Placement {
 
   static bool must_always_be_whole(const Inst& i) {
     return i.op == Op::Param || i.op == Op::Get || i.op == Op::Dot || i.op == Op::Swap ||
-           i.op == Op::LayoutCast ||
-           graph::is_fold(i.op);
+           i.op == Op::LayoutCast || graph::is_fold(i.op);
   }
 
   bool must_be_whole(ValueId v) const {
@@ -307,7 +307,7 @@ class Placement {
 
   // Of what is broadcast the operand is kept, which is less.
   bool worth_keeping(ValueId v) {
-    if (g_[v].op == Op::Broadcast) return false;
+    if (g_[v].op == Op::Broadcast || is_known_at_times(v)) return false;
     const auto& s = sinks_[index(v)];
     bool repeated = s.size() > 1;
     for (const Evaluation& sink : s)
@@ -315,6 +315,34 @@ class Placement {
     return repeated && cost(v, cheap_operations + 1) > cheap_operations &&
            fits_registers(l_, g_[v].type,
                           follows_product(v) ? max_accumulators : max_kept_registers);
+  }
+
+  // Whether v is a condition on elements that the number of an iteration decides for whole blocks:
+  // those iterations compute nothing of it.
+  bool is_known_at_times(ValueId v) const {
+    if (!g_[v].type.dtype.is_bool()) return false;
+    const std::optional<IterationNumber> number = iteration_around(v);
+    if (!number) return false;
+    IterationBounds bounds(l_, *number);
+    const auto is_decided = [&](bool holds) {
+      const std::optional<Known> known = bounds.of(v, holds);
+      return known && std::ranges::any_of(known->sums, [](const lowered::IterationSum& s) {
+               return s.per_iteration != 0;
+             });
+    };
+    return is_decided(true) || is_decided(false);
+  }
+
+  // Of the innermost loop, or else of the innermost axis that a program goes through.
+  std::optional<IterationNumber> iteration_around(ValueId v) const {
+    if (const int loop = a_.loop[index(v)]; loop >= 0) {
+      const Inst& around = g_[ValueId(loop)];
+      if (around.op != Op::Loop) return {};
+      return IterationNumber{.index = g_[graph::LoopView::of(around).body].params[0]};
+    }
+    const auto axes = static_cast<std::size_t>(l_.around[v]);
+    if (axes == 0 || l_.sequential_axes[axes - 1] == programs_axis) return {};
+    return IterationNumber{.axis = l_.sequential_axes[axes - 1]};
   }
 
   // Whether v is computed of the elements of a product, one by one: it can take their place.

@@ -12,10 +12,10 @@ using graph::Op;
 namespace {
 
 // Storages of scalars that the producer knows.
-using Known = std::set<StorageId>;
+using Scalars = std::set<StorageId>;
 
 // Whether nothing but known scalars, and memory that nobody writes, makes the value.
-bool is_known(const Program& l, ValueId root, bool enter, const Known& known) {
+bool is_known(const Program& l, ValueId root, bool enter, const Scalars& known) {
   std::vector<ValueId> stack{root};
   std::set<ValueId> seen;
   for (bool first = enter; !stack.empty(); first = false) {
@@ -39,7 +39,7 @@ bool is_known(const Program& l, ValueId root, bool enter, const Known& known) {
 }
 
 // What stands in front of the loop and the producer needs, too.
-Statements before(const Program& l, const Statements& list, std::size_t at, Known& known) {
+Statements before(const Program& l, const Statements& list, std::size_t at, Scalars& known) {
   Statements made;
   for (std::size_t i = 0; i < at; ++i) {
     const auto* const window = std::get_if<EnterWindow>(&list[i].what);
@@ -53,7 +53,7 @@ Statements before(const Program& l, const Statements& list, std::size_t at, Know
   return made;
 }
 
-bool is_fetched(const Program& l, const Statements& body, const Known& known) {
+bool is_fetched(const Program& l, const Statements& body, const Scalars& known) {
   return std::ranges::all_of(body, [&](const Statement& s) {
     if (const auto* const scalar = std::get_if<Scalar>(&s.what))
       return is_known(l, scalar->value, true, known);
@@ -80,7 +80,7 @@ void add(Statements& producer, Statements made) {
 // Of one iteration each copy makes what the ones before it have not made.
 Statements producing(const std::vector<Ahead>& ahead, Location at) {
   Statements all;
-  Known made;
+  Scalars made;
   for (const Ahead& a : ahead) {
     for (const Statement& needed : a.body) {
       const auto* const scalar = std::get_if<Scalar>(&needed.what);
@@ -95,7 +95,7 @@ Statements producing(const std::vector<Ahead>& ahead, Location at) {
 
 bool produce(Program& l, const std::vector<Standing>& whens, Standing of,
              const std::vector<Ahead>& ahead, Statements& produced) {
-  Known known;
+  Scalars known;
   std::vector<Statements> made;  // in front of each condition, and of the loop
   for (const Standing& w : whens) {
     made.push_back(before(l, *w.list, w.at, known));

@@ -172,8 +172,9 @@ TEST_CASE_METHOD(Child, "HIDDEN class that is not compiled", "[.]") {
 }
 
 TEST_CASE("a class that cannot be compiled leaves its calls to the other") {
+  const test::Folder dumps;
   under_helper("class that is not compiled", "class_lost", "",
-               {{"PALLADIUM_COMPILE_MEMORY", "16"}});
+               {{"PALLADIUM_COMPILE_MEMORY", "16"}, {"PALLADIUM_DUMP_DIR", dumps.path()}});
 }
 
 TEST_CASE_METHOD(Child, "HIDDEN class in a child", "[.]") {

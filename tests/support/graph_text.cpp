@@ -198,6 +198,7 @@ class Reader {
   }
 
   void grid(Line& l) {
+    if (!g_.mapping.grid.empty()) l.refuse("a second grid");
     while (!l.at_end()) {
       if (const std::string name = name_before(l); !name.empty())
         g_.mapping.grid_names.push_back(name);

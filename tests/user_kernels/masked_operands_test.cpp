@@ -241,3 +241,66 @@ TEST_CASE("masks of any kind leave out of products what they say") {
         }
       }
 }
+
+namespace {
+
+// Two products with operands that one mask is said for, once for both.
+graph::Graph products_under_one_mask(const CompilerParams& params, int steps) {
+  const auto body = [=](Ref limits, Ref a, Ref b, Ref w, Ref o) {
+    const Value limit = limits[0];
+    const auto add = [&](Index n, Value sum) {
+      const Value at = n * 64, key = iota(i32, {1, 64}, 1) + at;
+      const Value inside = broadcast_to(key < limit, {rows, 64});
+      const auto block = [&](const Ref& x) {
+        return load(x.at({_, ds(at, 64)}), {.mask = inside, .other = 0});
+      };
+      const Value weights = load(w.at({ds(at, 64), _}));
+      return sum + dot(block(a), weights) - dot(block(b), weights);
+    };
+    o[_] = loop(0, steps, add, zeros({rows, 128}, f32));
+  };
+  const auto row = [](Index i, Ref) { return Indices{i, 0}; };
+  return traced(body,
+                {.name = "under_one_mask",
+                 .out_type = ShapeDtype{{128, 128}, f32},
+                 .num_scalar_prefetch = 1,
+                 .grid = {2},
+                 .in_specs = {{{rows, 64 * steps}, row},
+                              {{rows, 64 * steps}, row},
+                              {{64 * steps, 128},
+                               [](Index, Ref) {
+                                 return Indices{0, 0};
+                               }}},
+                 .out_specs = {{{rows, 128}, row}},
+                 .compiler_params = params},
+                {array({1}, i32), array({128, 64 * steps}, f16), array({128, 64 * steps}, f16),
+                 array({64 * steps, 128}, f16)});
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a mask that several operands have in common is asked in iterations that it decides not") {
+  for (const std::optional<bool> specialize : {std::optional(true), std::optional(false)}) {
+    const graph::Graph g = products_under_one_mask(
+        {.num_warps = 4, .num_stages = 3, .warp_specialize = specialize}, 4);
+    const lowered::Program l = cuda::lower(g, {.compute_capability = 90});
+    INFO("a producer " << *specialize);
+    CHECK(count_masked(l) >= 2);
+    const bool keeps_it = std::ranges::any_of(
+        l.storages, [](const lowered::Storage& s) { return s.dtype.is_bool() && !s.is_scalar(); });
+    CHECK(!keeps_it);
+    CHECK(protocol_problem(l) == "");
+    for (const std::int32_t limit : {0, 1, 64, 130, 256}) {
+      INFO("up to " << limit);
+      Random random(3);
+      test::Call here = random_call(g, {}, random, true);
+      std::memcpy(here.arrays[0].data(), &limit, 4);
+      test::Call there = here;
+      const test::Call before = here;
+      run_interpreter(g, here);
+      run_emulator(l, there);
+      CHECK(difference(g, here, there, tolerance_of(g, before)) == "");
+    }
+  }
+}
