@@ -1,6 +1,8 @@
 // Products by constants under approximate maths: see simplify.hpp.
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <optional>
 #include <utility>
 
@@ -59,9 +61,11 @@ class Regroup {
     case Op::Mul: return multiply(v);
     case Op::Div: return divide(v);
     case Op::Select: return choose(v);
+    case Op::Sub: return subtract(v);
+    case Op::Exp: return raise_two(v);
     case Op::ReduceMax:
     case Op::ReduceMin:
-      if (const auto of = scaled(g_[v].args[0], v, false); of && of->by > 0) {
+      if (const auto of = scaled(g_[v].args[0], v, false); of && of->by > 0 && is_small(of->x, 0)) {
         const Inst reduced{g_[v].op, g_[v].type, g_[v].attr, {of->x}, {}};
         become_product(v, add(reduced, v), of->by);
       }
@@ -86,12 +90,19 @@ class Regroup {
     if (by && is_normal(*by) && is_normal(1 / *by)) become_product(v, g_[v].args[0], 1 / *by);
   }
 
+  // Whether a constant that is chosen stays what it is beside what a contraction takes from its
+  // product: it is small, or subtract() asks once more which elements it is chosen for.
+  bool is_exact(double chosen, ValueId condition) const {
+    constexpr double largest = 1 << 10;
+    return !std::isfinite(chosen) || std::abs(chosen) <= largest || is_of_numbers(condition, 0);
+  }
+
   // where(c, x * a, b) = where(c, x, b / a) * a
   void choose(ValueId v) {
     for (const std::size_t k : {1, 2}) {
       const auto of = scaled(g_[v].args[k], v, true);
       const auto other = constant(g_[v].args[3 - k]);
-      if (!of || !other || std::isnan(*other)) continue;
+      if (!of || !other || std::isnan(*other) || !is_exact(*other, g_[v].args[0])) continue;
       const double less = *other / of->by;
       if (std::isfinite(*other) && *other != 0 && !is_normal(less)) continue;
       Inst chosen{Op::Select, g_[v].type, {}, {g_[v].args[0], of->x, of->x}, {}};
@@ -100,12 +111,117 @@ class Regroup {
     }
   }
 
+  // where(c, x, a) * by - y = where(c, x * by - y, a * by - y). Of two roundings, not of one as a
+  // contraction's, the constant is 0 beside a y that is its product: where a mask leaves nothing of
+  // a row, exponentials are of that.
+  void subtract(ValueId v) {
+    const auto product = scaled(g_[v].args[0], v, false);
+    if (!product || g_[product->x].op != Op::Select) return;
+    const std::vector<ValueId> chosen = g_[product->x].args;
+    for (const std::size_t k : {1, 2}) {
+      const auto other = constant(chosen[k]);
+      const ValueId x = chosen[3 - k], y = g_[v].args[1];
+      if (!other || constant(x)) continue;
+      const double left = static_cast<float>(*other) * static_cast<float>(product->by);
+      const Type type = g_[v].type;
+      const ValueId factor = add_constant(product->by, v);
+      const ValueId of_x = add({Op::Mul, type, {}, {x, factor}, {}}, v);
+      const ValueId difference = add({Op::Sub, type, {}, {of_x, y}, {}}, v);
+      const ValueId constant_less_y = less(left, y, v);
+      Inst& in = g_[v];
+      in.op = Op::Select;
+      in.args = {chosen[0], difference, difference};
+      in.args[k] = constant_less_y;
+      any_ = true;
+      return;
+    }
+  }
+
+  // Whether no elements but an iota's are asked for.
+  bool is_of_numbers(ValueId v, int depth) const {
+    constexpr int deepest = 12;
+    const Inst& i = g_[v];
+    if (i.type.is_scalar() || i.op == Op::Iota || i.op == Op::Constant) return true;
+    if (depth > deepest || !(is_elementwise(i.op) || i.op == Op::Broadcast)) return false;
+    return std::ranges::all_of(i.args, [&](ValueId a) { return is_of_numbers(a, depth + 1); });
+  }
+
+  // number - y, of what y repeats.
+  ValueId less(double number, ValueId y, ValueId user) {
+    if (g_[y].op != Op::Broadcast) {
+      const ValueId all = add_constant(number, user);
+      return add({Op::Sub, g_[user].type, {}, {all, y}, {}}, user);
+    }
+    const ValueId once = g_[y].args[0];
+    const ValueId part = add_constant(number, once, user);
+    return repeated(y, add({Op::Sub, g_[once].type, {}, {part, once}, {}}, user), user);
+  }
+
+  // exp(x - y) = exp2(x * log2(e) - y * log2(e)), where y is one number for many x: a contraction
+  // instead of a difference and a product. Both are rounded by themselves: only of what is as small
+  // as products and angles are.
+  void raise_two(ValueId v) {
+    const ValueId difference = g_[v].args[0];
+    if (g_[difference].op != Op::Sub || uses_.count(difference) > 1) return;
+    const ValueId x = g_[difference].args[0], y = g_[difference].args[1];
+    if (g_[y].op != Op::Broadcast || !is_small(x, 0)) return;
+    const ValueId once = g_[y].args[0];
+    const Type type = g_[v].type;
+    const ValueId factor = add_constant(std::numbers::log2e, v);
+    const ValueId of_x = add({Op::Mul, type, {}, {x, factor}, {}}, v);
+    const ValueId part = add_constant(std::numbers::log2e, once, v);
+    const ValueId of_once = add({Op::Mul, g_[once].type, {}, {once, part}, {}}, v);
+    const ValueId of_y = repeated(y, of_once, v);
+    const ValueId power = add({Op::Sub, type, {}, {of_x, of_y}, {}}, v);
+    Inst& in = g_[v];
+    in.op = Op::Exp2;
+    in.args = {power};
+    any_ = true;
+  }
+
+  // Whether a value is a product's, or computed of such, of f16 and of integers, but for constants
+  // that are chosen instead. What a mask adds in f32 may be as large as there is.
+  bool is_small(ValueId v, int depth) const {
+    constexpr int deepest = 12;
+    const Inst& i = g_[v];
+    const auto arg = [&](std::size_t k) { return is_small(i.args[k], depth + 1); };
+    if (depth > deepest) return false;
+    switch (i.op) {
+    case Op::Dot:
+    case Op::Tanh: return true;
+    case Op::Cast: return g_[i.args[0]].type.dtype.is_integer() || g_[i.args[0]].type.dtype == f16;
+    case Op::Constant: return std::abs(*constant(v)) < 1 << 16;
+    case Op::Broadcast:
+    case Op::Neg:
+    case Op::Abs: return arg(0);
+    case Op::Mul: return arg(0) || arg(1);
+    case Op::Add:
+    case Op::Sub: return arg(0) && arg(1);
+    case Op::Select: {
+      const auto is_chosen = [&](std::size_t k) {
+        const auto other = constant(i.args[k]);
+        return other ? is_exact(*other, i.args[0]) : arg(k);
+      };
+      return is_chosen(1) && is_chosen(2);
+    }
+    default: return false;
+    }
+  }
+
+  // As `like` repeats its operand.
+  ValueId repeated(ValueId like, ValueId once, ValueId user) {
+    Inst copy = g_[like];
+    copy.args = {once};
+    return add(std::move(copy), user);
+  }
+
   ValueId add(Inst inst, ValueId user) {
     insts_.push_back(g_.add(std::move(inst), g_.location(user)));
     return insts_.back();
   }
-  ValueId add_constant(double number, ValueId user) {
-    return add({Op::Constant, g_[user].type, {{}, to_bits(f32, number)}, {}, {}}, user);
+  ValueId add_constant(double number, ValueId user) { return add_constant(number, user, user); }
+  ValueId add_constant(double number, ValueId like, ValueId user) {
+    return add({Op::Constant, g_[like].type, {{}, to_bits(f32, number)}, {}, {}}, user);
   }
 
   void become_product(ValueId v, ValueId x, double by) {

@@ -381,6 +381,7 @@ PALLADIUM_FIELDS(Program) {
   f("num_warps", x.num_warps);
   f("wanted_warps", x.wanted_warps);
   f("may_stage", x.may_stage);
+  f("most_slots", x.most_slots);
   f("largest_held", x.largest_held);
   f("most_held", x.most_held);
   f("wgmma_products", x.wgmma_products);

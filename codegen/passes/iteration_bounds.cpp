@@ -224,6 +224,7 @@ bool IterationBounds::is_fixed(ValueId v, int depth) {
   const Inst& i = g_[v];
   bool& fixed = fixed_[v] = false;
   if (depth > deepest_bound || is_number(v) || !i.type.is_scalar()) return false;
+  if (number_.is_made_before && number_.is_made_before(v)) return fixed = true;
   if (const StorageId s = l_.storage_of[v]) return fixed = !number_.changing.contains(s);
   const graph::OpClass kind = graph::info(i.op).op_class;
   if (kind != graph::OpClass::leaf && kind != graph::OpClass::elementwise) return false;

@@ -2,6 +2,7 @@
 // before it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -17,11 +18,13 @@ using lowered::IterationSum;
 using lowered::Program;
 using lowered::StorageId;
 
-/// What numbers the iterations: an index, or a sequential axis; and the storages that they fill.
+/// What numbers the iterations: an index, or a sequential axis; the storages that they fill.
 struct IterationNumber {
   ValueId index = graph::no_value;
   int axis = -1;
   std::set<StorageId> changing = {};
+  /// Before values have places: whether a scalar is made in front of the loop.
+  std::function<bool(ValueId)> is_made_before = {};
 };
 
 /// Comparisons that are what is said of them where no sum is negative.

@@ -394,6 +394,7 @@ void build_pipelines(Program& l) {
   if (!found) return Pipelines(l, most_slots).run();
   int most = std::max(static_cast<int>(most_slots), l.graph.bodies[0].num_stages);
   for (const BlockMapping& m : l.graph.mapping.block_mappings) most = std::max(most, m.buffers);
+  if (l.most_slots > 0) most = std::min(most, l.most_slots);
   const auto fits = [&](Program& built, int slots) {
     Pipelines(built = l, slots).run();
     return built.rings.size() == l.rings.size() || fits_shared_memory(built);

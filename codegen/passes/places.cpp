@@ -338,7 +338,9 @@ class Placement {
     if (const int loop = a_.loop[index(v)]; loop >= 0) {
       const Inst& around = g_[ValueId(loop)];
       if (around.op != Op::Loop) return {};
-      return IterationNumber{.index = g_[graph::LoopView::of(around).body].params[0]};
+      return IterationNumber{
+          .index = g_[graph::LoopView::of(around).body].params[0],
+          .is_made_before = [=, this](ValueId x) { return !a_.inside(x, ValueId(loop)); }};
     }
     const auto axes = static_cast<std::size_t>(l_.around[v]);
     if (axes == 0 || l_.sequential_axes[axes - 1] == programs_axis) return {};

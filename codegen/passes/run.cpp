@@ -1,5 +1,6 @@
 #include "codegen/passes/run.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -44,20 +45,41 @@ class Runner {
   Runner(const graph::Graph& g, const Machine& machine, const Observer& observer)
       : g_(g), machine_(machine), observer_(observer) {}
 
+  // Slots of rings are counted before copies and products are awaited: what is read until then
+  // may need the room of one.
   Program run() const {
-    Program l = widest_needed(true);
-    if (stages_too_much(l)) {
-      l = widest_needed(false);
-      l.remarks.push_back({{},
-                           "blocks are read from global memory wherever they are used, not copied: "
-                           "a block has no more shared memory"});
+    for (int most_slots = 0;;) {
+      Program l = attempted();
+      l.most_slots = most_slots;
+      try {
+        for (const Pass& p : chosen_passes()) run(p, l);
+      } catch (const SharedMemoryError&) {
+        most_slots = slots_of_largest(l) - 1;
+        if (most_slots < 2) throw;
+        continue;
+      }
+      number_statements(l);
+      return l;
     }
-    for (const Pass& p : chosen_passes()) run(p, l);
-    number_statements(l);
-    return l;
   }
 
  private:
+  static int slots_of_largest(const Program& l) {
+    int slots = 0;
+    for (const lowered::Ring& r : l.rings) slots = std::max(slots, r.slots);
+    return slots;
+  }
+
+  Program attempted() const {
+    Program l = widest_needed(true);
+    if (!stages_too_much(l)) return l;
+    l = widest_needed(false);
+    l.remarks.push_back({{},
+                         "blocks are read from global memory wherever they are used, not copied: "
+                         "a block has no more shared memory"});
+    return l;
+  }
+
   Program attempt(int num_warps, bool may_stage) const {
     Program l = start(g_, machine_, num_warps, may_stage);
     for (const Pass& p : attempt_passes()) run(p, l);
@@ -108,6 +130,7 @@ class Runner {
 
   std::string blame(const Pass& p, const Program& broken, const char* what) const {
     Program before = start(g_, machine_, broken.num_warps, broken.may_stage);
+    before.most_slots = broken.most_slots;
     for (const std::span<const Pass> passes : {attempt_passes(), chosen_passes()})
       for (const Pass& other : passes) {
         if (&other == &p)

@@ -152,10 +152,15 @@ class Choice {
   }
 
   int choose_slots(const Slot& slot, std::int64_t others, bool has_producer) {
-    const int blocks = blocks_together(others + slot.bytes, has_producer);
-    const std::int64_t share =
-        thread::multiprocessor(l_.machine.compute_capability).shared_bytes / blocks - 1024;
-    const std::int64_t fit = blocks == 1 ? most_slots : (share - others) / slot.bytes;
+    int blocks = blocks_together(others + slot.bytes, has_producer);
+    const auto fit_of = [&](int together) {
+      const std::int64_t share =
+          thread::multiprocessor(l_.machine.compute_capability).shared_bytes / together - 1024;
+      return together == 1 ? most_slots : (share - others) / slot.bytes;
+    };
+    // A block less rather than copies that are awaited as soon as they are begun.
+    while (slot.fetched && blocks > 1 && fit_of(blocks) < fewest_slots) --blocks;
+    const std::int64_t fit = fit_of(blocks);
     const std::int64_t wanted =
         std::clamp(1 + cdiv(slot.fetched ? wanted_by_tma : wanted_bytes, slot.bytes * blocks),
                    fewest_slots, static_cast<std::int64_t>(most_slots));

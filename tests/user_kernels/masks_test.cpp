@@ -2,6 +2,7 @@
 // wholly seen nobody asks, and what comes out is in every bit what it is where somebody does.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <cmath>
 #include <cstring>
 
 #include "codegen/base/format.hpp"
@@ -302,4 +303,94 @@ TEST_CASE("a loop that is too long to be written again says so") {
   CHECK(std::ranges::count_if(l.remarks, [](const Remark& r) {
           return r.text.starts_with("conditions on elements are asked in every iteration");
         }) == 1);
+}
+
+namespace {
+
+constexpr int queries = 64, block_keys = 64, key_blocks = 3;
+
+/// How a row of scores loses the keys of other sequences than its own.
+enum class Hides { by_place, by_data, by_sum };
+
+struct HiddenBlocks {
+  int d = 64;
+  float low = -1e30f;  // of what is hidden
+  Hides how = Hides::by_place;
+  bool by_two = false;  // exp2 of scores that are multiplied by log2(e)
+};
+
+// The second half of the rows sees nothing of the first block of keys.
+graph::Graph hidden_blocks(const HiddenBlocks& p) {
+  constexpr float log2e = 1.44269504f;
+  const float scale = 1 / std::sqrt(static_cast<float>(p.d));
+  const auto body = [=](Ref q, Ref k, Ref v, Ref numbers, Ref sums, Ref o) {
+    const Value asked = q[_], row = iota(i32, {queries, 1}, 0);
+    const auto add = [&](Index i, Value top, Value total, Value sum) {
+      const Slice now = ds(i * block_keys, block_keys);
+      const Value column = iota(i32, {1, block_keys}, 1) + i * block_keys;
+      Value s = dot(asked, k[{now, _}], {.trans_b = true}) * scale;
+      if (p.how == Hides::by_place) s = where((row < 32) | (column >= block_keys), s, p.low);
+      if (p.how == Hides::by_data)
+        s = where((row < 32) | (numbers[now].reshape({1, block_keys}) > 0), s, p.low);
+      if (p.how == Hides::by_sum) s = s + sums[{_, now}];
+      if (p.by_two) s = s * log2e;
+      const Value next = maximum(top, max(s, {.axis = 1, .keepdims = true}));
+      const auto power = [&](const Value& x) { return p.by_two ? exp2(x) : exp(x); };
+      const Value weights = power(s - next), shrink = power(top - next);
+      return carry(next, total * shrink + pl::sum(weights, {.axis = 1, .keepdims = true}),
+                   sum * shrink + dot(weights.astype(f16), v[{now, _}]));
+    };
+    const auto [top, total, sum] =
+        loop(0, key_blocks, add, full({queries, 1}, p.by_two ? p.low * log2e : p.low, f32),
+             zeros({queries, 1}, f32), zeros({queries, p.d}, f32));
+    o[_] = sum / total;
+  };
+  const std::int64_t keys = block_keys * key_blocks;
+  return traced(body,
+                {.name = "hidden_blocks",
+                 .out_type = ShapeDtype{{queries, p.d}, f32},
+                 .compiler_params = {.num_warps = 4, .approx_math = true}},
+                {array({queries, p.d}, f16), array({keys, p.d}, f16), array({keys, p.d}, f16),
+                 array({keys}, i32), array({queries, keys}, f32)});
+}
+
+// Of which sequence keys are, and the same as numbers that are added.
+void hide_first_block(test::Call& call, float low) {
+  const std::int64_t keys = block_keys * key_blocks;
+  std::vector<std::int32_t> numbers(static_cast<std::size_t>(keys), 1);
+  std::fill_n(numbers.begin(), block_keys, 0);
+  std::vector<float> sums(static_cast<std::size_t>(queries * keys), 0);
+  for (int row = 32; row < queries; ++row) std::fill_n(sums.begin() + row * keys, block_keys, low);
+  std::memcpy(call.arrays[3].data(), numbers.data(), numbers.size() * 4);
+  std::memcpy(call.arrays[4].data(), sums.data(), sums.size() * 4);
+}
+
+bool all_finite(const test::Call& call) {
+  const std::vector<std::byte>& bytes = call.arrays.back();
+  std::vector<float> all(bytes.size() / 4);
+  std::memcpy(all.data(), bytes.data(), bytes.size());
+  return std::ranges::all_of(all, [](float x) { return std::isfinite(x) && std::abs(x) < 100; });
+}
+
+}  // namespace
+
+TEST_CASE("a block of which a mask leaves nothing of a row has no weight under approximate maths") {
+  for (const Hides how : {Hides::by_place, Hides::by_data, Hides::by_sum})
+    for (const bool by_two : {false, true})
+      for (const int d : {32, 64, 128})
+        for (const float low : {-1e9f, -1e10f, -1e30f}) {
+          INFO("d " << d << ", " << low << ", kind " << static_cast<int>(how) << ", by two "
+                    << by_two);
+          const graph::Graph g = hidden_blocks({d, low, how, by_two});
+          Random random(3);
+          test::Call here = random_call(g, {}, random, true);
+          hide_first_block(here, low);
+          test::Call there = here;
+          const test::Call before = here;
+          run_interpreter(g, here);
+          CHECK(all_finite(here));
+          if (!is_full() && d != 128) continue;
+          run_emulator(cuda::lower(g, {.compute_capability = 90}), there);
+          CHECK(difference(g, here, there, tolerance_of(g, before)) == "");
+        }
 }
