@@ -124,12 +124,13 @@ ExprId Nest::filled(const Address& a, ExprId value) {
 }
 
 Row load_function(const Address& a) {
-  return a.skew != no_expr ? Row::load_shared_skewed
-         : a.resident      ? Row::load_resident
-         : a.shared        ? Row::load_shared_padded
-         : a.zeros         ? Row::load_global_nc_zero
-         : a.read_only     ? Row::load_global_nc
-                           : Row::load_global;
+  return a.peer              ? Row::load_cluster
+         : a.skew != no_expr ? Row::load_shared_skewed
+         : a.resident        ? Row::load_resident
+         : a.shared          ? Row::load_shared_padded
+         : a.zeros           ? Row::load_global_nc_zero
+         : a.read_only       ? Row::load_global_nc
+                             : Row::load_global;
 }
 
 Row load_function_of_part(const Address& a) {

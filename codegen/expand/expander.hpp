@@ -375,6 +375,7 @@ class Expander {
   VariableId debug_ = thread::no_variable;   // parameter: where the host is told something
   std::map<std::uint32_t, ExprId> records_;  // of arrays that are printed: where their elements go
   Table<BoxId, VariableId> tensor_maps_;     // parameters
+  std::set<BarrierId> cluster_scopes_;       // at which other blocks tell of what threads did
   std::map<BarrierId, VariableId> phases_;   // of those that are tracked: a bit for each
 
   // Windows in registers of which nothing is known before the user stores it, by storage: the flag

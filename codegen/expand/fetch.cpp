@@ -1,11 +1,13 @@
 // Boxes of arrays that TMA brings to shared memory, where one thread asks for them and all wait,
 // and takes from there.
 #include <algorithm>
+#include <set>
 
 #include "codegen/base/format.hpp"
 #include "codegen/expand/expander.hpp"
 #include "codegen/expand/nest.hpp"
 #include "codegen/graph/extents.hpp"
+#include "codegen/lowered/effects.hpp"
 #include "codegen/passes/fetches.hpp"
 
 namespace palladium::expand {
@@ -43,8 +45,43 @@ bool is_tracked(const lowered::Program& l, BarrierId barrier) {
 }
 
 bool reach_other_blocks(const lowered::Program& l) {
-  return any_of<lowered::Copy>(l, [](const lowered::Copy& c) {
+  const auto copies = [](const lowered::Copy& c) {
     return c.multicast != graph::no_value || c.to.block != graph::no_value;
+  };
+  const auto arrives = [](const lowered::Arrive& a) { return a.block != graph::no_value; };
+  return any_of<lowered::Copy>(l, copies) || any_of<lowered::Arrive>(l, arrives) ||
+         graph::reach_other_blocks(l.graph);
+}
+
+bool touch_by_threads(const lowered::Program& l, const lowered::Statements& list,
+                      const std::set<StorageId>& which) {
+  return std::ranges::any_of(list, [&](const lowered::Statement& s) {
+    return lowered::any_effect(l, s, [&](const lowered::Effect& e) {
+      return e.proxy == device::Proxy::generic && which.contains(e.storage);
+    });
+  });
+}
+
+// Whether threads, not copies and products alone, touch what other blocks touch, too: barriers tell
+// of that at the scope of the cluster, which takes long.
+bool hand_over_by_threads(const lowered::Program& l) {
+  const auto is_peer = [](const graph::Inst& inst) { return inst.op == Op::RefPeer; };
+  if (std::ranges::any_of(l.graph.insts, is_peer)) return true;
+  std::set<StorageId> filled;
+  (void)any_of<lowered::Copy>(l, [&](const lowered::Copy& c) {
+    if (c.multicast != graph::no_value) filled.insert(c.to.storage);
+    return false;
+  });
+  bool found = false;
+  lowered::for_each_list(l, [&](const lowered::Statements& list) {
+    found = found || touch_by_threads(l, list, filled);
+  });
+  return found;
+}
+
+bool is_told_by_blocks(const lowered::Program& l, BarrierId barrier) {
+  return any_of<lowered::Arrive>(l, [&](const lowered::Arrive& a) {
+    return a.barrier == barrier && a.block != graph::no_value;
   });
 }
 
@@ -85,6 +122,8 @@ ExprId Expander::elected_of_block() {
 // Barriers that know when copies are done. Of those that other blocks complete these know only when
 // they are made.
 void Expander::begin_fetches() {
+  if (l_.barriers.empty() && reach_other_blocks(l_))
+    b_.add(thread::Call{.function = Row::cluster_sync});
   if (l_.tensor_boxes.empty() && l_.barriers.empty() && !graph::has_async_ops(g_)) return;
   warp_ = b_.let_here("warp", e_.call(Row::warp, u32, {}));
   if (l_.barriers.empty()) return;
@@ -107,7 +146,9 @@ void Expander::begin_fetches() {
 }
 
 void Expander::begin_phases() {
+  const bool by_threads = reach_other_blocks(l_) && hand_over_by_threads(l_);
   for (const BarrierId barrier : l_.barriers.ids()) {
+    if (by_threads && is_told_by_blocks(l_, barrier)) cluster_scopes_.insert(barrier);
     if (!is_tracked(l_, barrier)) continue;
     const VariableId phase =
         e_.declare({.name = fmt::format("phase{}", phases_.size()), .type = u32});
@@ -332,8 +373,10 @@ ExprId Expander::place_address(const lowered::Place& p) {
 // Of an array a thread has a word of bits, one for each of the barriers.
 void Expander::expand_one(const lowered::Wait& w) {
   const ExprId slot = slot_of(w.barrier, w.slot), address = barrier_address(w.barrier, slot);
+  const Row function =
+      cluster_scopes_.contains(w.barrier) ? Row::mbarrier_wait_cluster : Row::mbarrier_wait;
   const auto wait = [&](ExprId phase) {
-    b_.add(thread::Call{.function = Row::mbarrier_wait, .args = {address, phase}});
+    b_.add(thread::Call{.function = function, .args = {address, phase}});
   };
   const ExprId one = e_.number(1, u32);
   const auto flipped = [&](ExprId phase, ExprId bit) {

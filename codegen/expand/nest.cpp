@@ -286,6 +286,10 @@ void Nest::put_in_shared(StorageId storage, ExprId value) {
 
 // ---- stores
 
+Row store_function(const Address& a) {
+  return a.peer ? Row::store_cluster : a.shared ? Row::store_shared : Row::store_global;
+}
+
 // Puts one value per element into memory: collected over e, then stored as vectors. The loop over
 // e is open.
 void Nest::store_element(const Address& a, ExprId value, ExprId mask, const Bounds& limits) {
@@ -313,7 +317,7 @@ void Nest::store_element(const Address& a, ExprId value, ExprId mask, const Boun
 
 void Nest::store_vector(const Address& a, VariableId from, ExprId mask, Bounds bounds) {
   Vector v{.direction = Direction::store,
-           .function = a.shared ? Row::store_shared : Row::store_global,
+           .function = store_function(a),
            .function_of_part = Row::store_global_part,
            .place = a,
            .array = from,
@@ -325,9 +329,8 @@ void Nest::store_vector(const Address& a, VariableId from, ExprId mask, Bounds b
 
 void Nest::store_one(const Address& a, VariableId from, ExprId mask, const Bounds& bounds) {
   std::vector<ExprId> tests = thread_mask_;
-  thread::Access access{.function = a.shared ? Row::store_shared : Row::store_global,
-                        .registers = e_.address(from),
-                        .place = place_of(a)};
+  thread::Access access{
+      .function = store_function(a), .registers = e_.address(from), .place = place_of(a)};
   std::vector<ExprId> first;
   if (mask != no_expr) first.push_back(mask);
   first.push_back(predicate(bounds));

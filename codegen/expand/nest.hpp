@@ -21,6 +21,9 @@ using thread::Address;
 using thread::Bound;
 using thread::Bounds;
 
+/// What stores registers there.
+Row store_function(const Address& a);
+
 class Nest : private passes::Elements {
  public:
   Nest(Expander& x, const lowered::Redirects& copies) : Elements(x.l_, x.e_), x_(x), b_(x.b_) {

@@ -99,7 +99,7 @@ bool Nest::stores_registers(const lowered::Store& s) {
   check_indices(s.inst, coordinates_, all_dimensions(), no_expr);
   Vector v{.direction = Direction::store, .place = store_address(ref)};
   if (!v.place.parts.empty()) return false;
-  v.function = v.place.shared ? Row::store_shared : Row::store_global;
+  v.function = store_function(v.place);
   v.function_of_part = Row::store_global_part;
   v.array = e_[held].variable;
   v.first = e_.affine(e_[held].args[0]).without(element_);

@@ -299,8 +299,12 @@ void Expander::expand_one(const lowered::Arrive& a) {
     conditions.push_back(e_.op(graph::Op::Not, bool_, {slots_[ring].begins}));
   const ExprId condition = e_.all(std::move(conditions));
   if (condition != no_expr) b_.open(thread::If{condition, {}});
-  b_.add(thread::Call{.function = Row::mbarrier_arrive,
-                      .args = {barrier_address(a.barrier, slot), number(1)}});
+  const ExprId own = barrier_address(a.barrier, slot);
+  const Row remote = cluster_scopes_.contains(a.barrier) ? Row::mbarrier_arrive_cluster
+                                                         : Row::mbarrier_arrive_remote;
+  const bool is_own = a.block == graph::no_value;
+  b_.add(thread::Call{.function = is_own ? Row::mbarrier_arrive : remote,
+                      .args = {is_own ? own : in_block(own, a.block), number(1)}});
   if (condition != no_expr) b_.close();
 }
 

@@ -231,6 +231,12 @@ bool Graph::writes(const Inst& inst, ValueId root_ref) const {
   });
 }
 
+ValueId Graph::peer(ValueId ref) const {
+  for (; (*this)[ref].op != Op::Param; ref = (*this)[ref].args[0])
+    if ((*this)[ref].op == Op::RefPeer) return ref;
+  return no_value;
+}
+
 bool Graph::chooses(ValueId ref) const {
   for (; (*this)[ref].op != Op::Param; ref = (*this)[ref].args[0]) {
     const Inst& view = (*this)[ref];
@@ -316,8 +322,38 @@ bool has_async_ops(const Graph& g) {
 
 CopyView CopyView::of(const Inst& copy) {
   CopyView v{.global = copy.args[0], .shared = copy.args[1]};
-  if (copy.op == Op::CopyToShared) v.barrier = copy.args[2], v.number = copy.args[3];
+  if (copy.op != Op::CopyToShared) return v;
+  v.barrier = copy.args[2], v.number = copy.args[3];
+  if (!copy.attr.ints.empty()) v.axes = copy.attr.ints[0];
+  if (copy.args.size() > 4) v.blocks = copy.args[4];
   return v;
+}
+
+Extents place_in_cluster(const Graph& g, std::int64_t rank) {
+  Extents place(g.cluster.size());
+  for (std::size_t axis = place.size(); axis-- > 0; rank /= g.cluster[axis])
+    place[axis] = rank % g.cluster[axis];
+  return place;
+}
+
+std::int64_t blocks_along(const Graph& g, std::int64_t axes) {
+  std::int64_t blocks = 1;
+  for (std::size_t axis = 0; axis < g.cluster.size(); ++axis)
+    if ((axes >> axis & 1) != 0) blocks *= g.cluster[axis];
+  return blocks;
+}
+
+int divided_among(const Extents& shape, std::int64_t blocks) {
+  const auto found = std::ranges::find_if(shape, [&](std::int64_t n) { return n % blocks == 0; });
+  return found == shape.end() ? -1 : static_cast<int>(found - shape.begin());
+}
+
+bool reach_other_blocks(const Graph& g) {
+  return std::ranges::any_of(g.insts, [&](const Inst& inst) {
+    return inst.op == Op::RefPeer ||
+           (inst.op == Op::BarrierArrive && block_of_arrival(inst) != no_value) ||
+           (inst.op == Op::CopyToShared && CopyView::of(inst).axes != 0);
+  });
 }
 
 bool is_empty(const BlockMapping& m) {

@@ -273,6 +273,8 @@ struct Graph {
   RegionId add_region();
 
   ValueId root(ValueId ref) const;  // the Param at the end of a chain of views
+  /// The RefPeer in a chain of views, which says whose memory it is; no_value: the own block's.
+  ValueId peer(ValueId ref) const;
   /// Whether index arrays are in a chain of views.
   bool chooses(ValueId ref) const;
   /// Whether a slice of stride 0 is, which repeats an element.
@@ -437,8 +439,25 @@ bool has_async_ops(const Graph& g);
 struct CopyView {
   ValueId global = no_value, shared = no_value;
   ValueId barrier = no_value, number = no_value;  // that it completes, and which of its array
+  /// Of a CopyToShared: a bit for each cluster axis along which blocks share its work; ...
+  std::int64_t axes = 0;
+  /// ... lowered, when it is one block's part of it, an i32[] with a bit for each of these blocks.
+  ValueId blocks = no_value;
   static CopyView of(const Inst& copy);
 };
+/// Of the block of that rank its place along each cluster axis: the last one varies fastest.
+Extents place_in_cluster(const Graph& g, std::int64_t rank);
+/// How many blocks of a cluster differ along such axes alone.
+std::int64_t blocks_along(const Graph& g, std::int64_t axes);
+/// Of the blocks that share a copy of such a shape each brings a part along this dimension, the
+/// first that they divide; -1: none, each brings all of it for itself.
+int divided_among(const Extents& shape, std::int64_t blocks);
+/// Whether blocks of a cluster touch each other's memory, or barriers.
+bool reach_other_blocks(const Graph& g);
+/// Of a BarrierArrive: in which block; no_value: the own one.
+inline ValueId block_of_arrival(const Inst& arrive) {
+  return arrive.args.size() > 2 ? arrive.args[2] : no_value;
+}
 /// An AwaitCopies: for all groups but the last `pending`, until they have read what they copy, or
 /// until it is there.
 struct AwaitView {

@@ -45,10 +45,13 @@ Type rule_take_along(const Context& c);
 // Memory: type_rules_memory.cpp.
 Type rule_at(const Context& c);
 Type rule_ref_bitcast(const Context& c);
+Type rule_ref_peer(const Context& c);
 Type rule_load(const Context& c);
 Type rule_store(const Context& c);
 Type rule_swap(const Context& c);
 Type rule_atomic(const Context& c);
+/// Fails where it views the memory of another block of the cluster.
+void expect_own_block(const Context& c, ValueId view);
 /// Fails where a slice leaves what it is of, wherever it starts.
 void expect_inside(const Context& c, ValueId view);
 

@@ -33,6 +33,7 @@ void expect_copied(const Context& c) {
            " as the destination's, given " + text(source.shape));
   for (std::size_t i = 0; i < 2; ++i) {
     expect_inside(c, c.args[i]);
+    expect_own_block(c, c.args[i]);
     if (c.graph.chooses(c.args[i])) c.fail("expected a view without index arrays");
     if (c.graph.repeats(c.args[i])) c.fail("expected a view without a slice of stride 0");
   }
@@ -43,13 +44,24 @@ void expect_copied(const Context& c) {
 Type rule_barrier(const Context& c) {
   expect_ints(c, 0);
   expect_barrier(c, 0);
+  if (c.op == Op::BarrierArrive && c.args.size() > 2)
+    expect_scalar(c, 2, i32, "the rank of the block");
   return c.op == Op::BarrierTest ? Type::value(bool_) : Type::none();
 }
 
 Type rule_copy_to_shared(const Context& c) {
-  expect_ints(c, 0);
+  if (!c.ints().empty()) expect_ints(c, 1);
+  const std::int64_t axes = c.ints().empty() ? 0 : c.ints()[0];
+  if (axes < 0 || axes >> c.graph.cluster.size() != 0)
+    c.fail("expected a bit for each of " + std::to_string(c.graph.cluster.size()) +
+           " cluster axes, given " + std::to_string(axes));
   expect_copied(c);
   expect_barrier(c, 2);
+  const std::int64_t blocks = blocks_along(c.graph, axes);
+  if (c.args.size() == 4 && divided_among(c.type(1).shape, blocks) < 0)
+    c.fail(std::to_string(blocks) + " blocks cannot share a copy of " + text(c.type(1)) +
+           ": no extent is a multiple of " + std::to_string(blocks));
+  if (c.args.size() > 4) expect_scalar(c, 4, i32, "the blocks that it fills");
   return Type::none();
 }
 

@@ -37,6 +37,13 @@ void expect_inside(const Context& c, ValueId view) {
   }
 }
 
+void expect_own_block(const Context& c, ValueId view) {
+  if (c.graph.peer(view) != no_value)
+    c.fail(
+        "memory of another block of the cluster is loaded and stored to, and no more, given a "
+        "view by plgpu::cluster_ref");
+}
+
 namespace {
 
 // Checks mask and `other` against the view and that args hold just what attr.ints says.
@@ -161,6 +168,18 @@ Type rule_ref_bitcast(const Context& c) {
   return type;
 }
 
+Type rule_ref_peer(const Context& c) {
+  const Type& of = reference(c, 0);
+  if (of.space != Space::smem)
+    c.fail("expected a Ref in SMEM, which alone blocks of a cluster see of each other, given " +
+           text(of));
+  expect_own_block(c, c.args[0]);
+  expect_scalar(c, 1, i32, "the rank of the block");
+  Type type = of;
+  type.swizzle = 0;
+  return type;
+}
+
 Type rule_load(const Context& c) {
   const Type& view = memory(c);
   return Type::value(view.dtype, view.shape);
@@ -175,6 +194,7 @@ Type rule_swap(const Context& c) { return rule_load(c); }
 
 Type rule_atomic(const Context& c) {
   const Type type = rule_load(c);
+  expect_own_block(c, c.args[0]);
   const std::int64_t how = c.ints()[2];
   if (how < 0 || how >= num_updates) c.fail("there is no update " + std::to_string(how));
   const Update update{how};

@@ -21,6 +21,7 @@ const Type& shared_matrix(const Context& c, std::size_t operand, const char* nam
   if (type.space != Space::smem)
     c.fail(std::string("expected ") + name + " in SMEM, given " + text(type));
   expect_inside(c, c.args[operand]);
+  expect_own_block(c, c.args[operand]);
   return matrix(c, operand, name);
 }
 

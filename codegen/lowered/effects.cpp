@@ -123,6 +123,7 @@ class Visit {
   }
   void operator()(const Arrive& a) {
     control(a.slot);
+    control(a.block);
     barrier(l_.barriers[a.barrier].storage, a.bytes > 0 ? Of::none : Of::completes);
   }
   void operator()(const Wait& w) {

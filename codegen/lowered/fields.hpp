@@ -268,6 +268,7 @@ PALLADIUM_FIELDS(Copy) {
 PALLADIUM_FIELDS(Arrive) {
   f("barrier", x.barrier);
   f("slot", x.slot);
+  f("block", x.block);
   f("bytes", x.bytes);
   f("back", x.back);
 }

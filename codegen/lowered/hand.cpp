@@ -54,6 +54,8 @@ class Words {
     case Kind::atomic: return "updates " + region(e.to);
     case Kind::fetch:
       return fmt::format("begins to copy {} to {}, for {}", region(e.from), region(e.to), barrier);
+    case Kind::bring:
+      return fmt::format("brings its part {} to {}, for {}", region(e.from), region(e.to), barrier);
     case Kind::send: return fmt::format("begins to copy {} to {}", region(e.from), region(e.to));
     case Kind::commit: return "commits what it stored";
     case Kind::close: return "closes a group of copies";

@@ -51,7 +51,8 @@ class Deciding {
         want(i.args[1]);
       }
       if (i.op == Op::While) want(g_[i.regions[0]].yields[0]);
-      if (i.op == Op::At || graph::is_barrier_op(i.op) || i.op == Op::CopyToShared)
+      if (i.op == Op::At || i.op == Op::RefPeer || graph::is_barrier_op(i.op) ||
+          i.op == Op::CopyToShared)
         for (const ValueId a : i.args) want(a);
       if (i.op == Op::Store && g_[g_.root(i.args[0])].type.space == Space::regs) want(i.args[1]);
       give(i);
@@ -138,6 +139,8 @@ std::optional<std::int64_t> Numbers::position(const Inst& inst) {
     return is_index ? one_of(programs(axis), {program, axis}) : programs(axis);
   case graph::AxisKind::cluster: {
     const int blocks = g_.cluster[static_cast<std::size_t>(axis)];
+    if (is_index && at_.block >= 0)
+      return graph::place_in_cluster(g_, at_.block)[static_cast<std::size_t>(axis)];
     return is_index ? one_of(blocks, {program, 100 + axis}) : blocks;
   }
   case graph::AxisKind::thread: return is_index ? at_.thread : at_.threads;

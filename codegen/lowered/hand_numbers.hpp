@@ -26,9 +26,10 @@ struct Facts {
 /// of barriers are made of, through carries and results.
 std::vector<bool> deciding(const graph::Graph& g);
 
-/// Where a thread of a block stands.
+/// Where a thread of a block stands; and the block in its cluster, where all of that are looked at.
 struct Position {
   int thread = 0, threads = 1;
+  int block = -1;
 };
 
 /// What these are in one thread, on one way. What a call alone knows is one of a few numbers, each

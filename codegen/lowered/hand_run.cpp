@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <utility>
 
 #include "codegen/base/format.hpp"
@@ -64,8 +65,10 @@ void Run::perform(int thread, const Event& e) {
     const auto completion = barriers_[static_cast<std::size_t>(e.barrier)].completed + 1;
     touch(thread, e, e.from, false, until, completion);
     touch(thread, e, e.to, true, until, completion);
+    if (e.parts > 0) barriers_[static_cast<std::size_t>(e.barrier)].coming += e.parts - 1;
     return arrive(thread, e);
   }
+  case Kind::bring: return bring(thread, e);
   case Kind::send:
     ++t.open;
     t.sent = &e;
@@ -118,7 +121,7 @@ void Run::touch(int thread, const Event& e, int number, bool writes, int until,
   compare(mine, m.writes, known);
   if (writes) compare(mine, m.reads, known);
   if (!writes && r.is_exact && !is_stored(m, r))
-    fail(e, fmt::format("thread {} reads {} at {} before anything was stored there", thread,
+    fail(e, fmt::format("{} reads {} at {} before anything was stored there", name(thread),
                         way_.memories[static_cast<std::size_t>(r.memory)].name, at(e)));
   keep(m, mine, writes, known);
 }
@@ -196,12 +199,41 @@ void Run::arrive(int thread, const Event& e) {
   Barrier& b = barriers_[static_cast<std::size_t>(e.barrier)];
   const Clock& known = threads_[static_cast<std::size_t>(thread)].knows;
   if (named(e.barrier).arrivals > 1 && !knows_last(b, e.barrier, known))
-    return fail(e, fmt::format("thread {} may arrive at {} at {} before its phase {} is over, and "
+    return fail(e, fmt::format("{} may arrive at {} at {} before its phase {} is over, and "
                                "count for that",
-                               thread, named(e.barrier).name, at(e), b.completed - 1));
+                               name(thread), named(e.barrier).name, at(e), b.completed - 1));
+  if (b.arrived == named(e.barrier).arrivals)
+    return fail(e, fmt::format("{} arrives at {} at {} once more, while parts of what other blocks "
+                               "copy are missing for its phase {}",
+                               name(thread), named(e.barrier).name, at(e), b.completed));
   join(b.told, known);
   b.by_copies = b.by_copies || e.kind == Kind::fetch;
-  if (++b.arrived == named(e.barrier).arrivals) complete(b, e);
+  ++b.arrived;
+  if (is_complete(b, e.barrier)) complete(b, e);
+}
+
+bool Run::is_complete(const Barrier& b, int number) const {
+  return b.arrived == named(number).arrivals && b.coming == 0;
+}
+
+// What comes counts for the phase that its barrier is in.
+void Run::bring(int thread, const Event& e) {
+  Barrier& b = barriers_[static_cast<std::size_t>(e.barrier)];
+  const Clock& known = threads_[static_cast<std::size_t>(thread)].knows;
+  if (!knows_last(b, e.barrier, known))
+    return fail(e, fmt::format("the copy of {} at {} may bring its part to {} before phase {} of "
+                               "that is over, and count for that",
+                               name(thread), at(e), named(e.barrier).name, b.completed - 1));
+  touch(thread, e, e.to, true, fetched(e.barrier), b.completed + 1);
+  // That its thread has seen barriers complete before it asked for the copy holds for who sees
+  // that; what the thread did to memory a copy tells nobody.
+  for (int other = 0; std::cmp_less(other, barriers_.size()); ++other) {
+    const auto of = static_cast<std::size_t>(fetched(other));
+    b.told[of] = std::max(b.told[of], known[of]);
+  }
+  b.by_copies = true;
+  --b.coming;
+  if (is_complete(b, e.barrier)) complete(b, e);
 }
 
 // By a wait, or because all who arrived had.
@@ -214,7 +246,7 @@ bool Run::knows_last(const Barrier& b, int number, const Clock& known) const {
 }
 
 void Run::complete(Barrier& b, const Event& e) {
-  const std::string& name = named(e.barrier).name;
+  const std::string& barrier = named(e.barrier).name;
   const auto is_known = [&](const Seen& s) {
     return b.told[static_cast<std::size_t>(s.thread)] >= s.epoch;
   };
@@ -222,15 +254,15 @@ void Run::complete(Barrier& b, const Event& e) {
     return fail(e,
                 fmt::format("{} completes phase {} with the arrival at {}, and nobody who arrives "
                             "knows that a thread has waited for phase {}",
-                            name, b.completed, at(e), b.completed - 1),
+                            barrier, b.completed, at(e), b.completed - 1),
                 nullptr, &b.told);
   for (const Seen& s : b.seen)
     if (!is_known(s))
       return fail(
           e,
-          fmt::format("{} may complete phase {} with the arrival at {} before thread {} has "
+          fmt::format("{} may complete phase {} with the arrival at {} before {} has "
                       "waited for phase {} at {}",
-                      name, b.completed, at(e), s.thread, b.completed - 1, at(*s.event)),
+                      barrier, b.completed, at(e), name(s.thread), b.completed - 1, at(*s.event)),
           s.event, &b.told);
   b.arrived = 0;
   b.last_by_copies = std::exchange(b.by_copies, false);
@@ -244,11 +276,10 @@ void Run::wait(int thread, const Event& e) {
   Barrier& b = barriers_[static_cast<std::size_t>(e.barrier)];
   std::int32_t& waits = b.waits[static_cast<std::size_t>(thread)];
   if (b.completed > waits + 1)
-    return fail(e,
-                fmt::format("thread {} waits at {} for phase {} of {}, which has completed phase "
-                            "{}: a thread that waits for a barrier waits for every completion "
-                            "of it",
-                            thread, at(e), waits, named(e.barrier).name, b.completed - 1));
+    return fail(e, fmt::format("{} waits at {} for phase {} of {}, which has completed phase "
+                               "{}: a thread that waits for a barrier waits for every completion "
+                               "of it",
+                               name(thread), at(e), waits, named(e.barrier).name, b.completed - 1));
   ++waits;
   Clock& knows = threads_[static_cast<std::size_t>(thread)].knows;
   join(knows, b.known);
@@ -275,9 +306,9 @@ void Run::hold(int thread, const Event& e) {
   const auto& [number, product] = last->second;
   if (t.knows[static_cast<std::size_t>(multiplied(thread))] >= number) return;
   fail(e,
-       fmt::format("thread {} {} {} at {} while its product that began at {} may still add to it: "
+       fmt::format("{} {} {} at {} while its product that began at {} may still add to it: "
                    "plgpu::wgmma_wait({})",
-                   thread, g_[e.by].op == graph::Op::Load ? "reads" : "stores to",
+                   name(thread), g_[e.by].op == graph::Op::Load ? "reads" : "stores to",
                    way_.memories[static_cast<std::size_t>(e.sum)].name, at(e), at(*product),
                    t.products - number),
        product);
@@ -295,10 +326,11 @@ void Run::tell_stuck() {
     const Event& e = events[t.next];
     if (first == nullptr) first = &e;
     const Barrier& b = barriers_[static_cast<std::size_t>(e.barrier)];
-    all +=
-        fmt::format("{}thread {} waits at {} for phase {} of {}, to which {} of {} arrivals come",
-                    all.empty() ? "" : "; ", i, at(e), b.completed, named(e.barrier).name,
-                    b.arrived, named(e.barrier).arrivals);
+    all += fmt::format("{}{} waits at {} for phase {} of {}, to which {} of {} arrivals come",
+                       all.empty() ? "" : "; ", name(i), at(e), b.completed, named(e.barrier).name,
+                       b.arrived, named(e.barrier).arrivals);
+    if (b.coming > 0)
+      all += fmt::format(", and {} parts of what other blocks copy are missing", b.coming);
   }
   if (first != nullptr) fail(*first, "deadlock: " + all);
 }
@@ -311,9 +343,9 @@ void Run::check_ends() {
     if (std::cmp_less(t.read, t.has_copies.size()) &&
         std::any_of(t.has_copies.begin() + t.read, t.has_copies.end(),
                     [](bool has) { return has; }))
-      fail(*t.sent, fmt::format("thread {} ends before its copy of {} has read what it copies: "
+      fail(*t.sent, fmt::format("{} ends before its copy of {} has read what it copies: "
                                 "plgpu::wait_smem_to_gmem(0)",
-                                thread_, at(*t.sent)));
+                                name(thread_), at(*t.sent)));
   }
 }
 
@@ -326,20 +358,25 @@ void Run::check_end(int number) {
     if (e.barrier == number && e.kind != Kind::wait) last = &e;
   }
   if (last == nullptr) return;
-  const std::string& name = named(number).name;
+  const std::string& barrier = named(number).name;
   const bool is_awaited = std::ranges::any_of(b.waits, [](std::int32_t w) { return w > 0; });
   for (int t = 0; t < threads() && is_awaited; ++t)
     if (const std::int32_t w = b.waits[static_cast<std::size_t>(t)]; w > 0 && w < b.completed)
-      return fail(*last, fmt::format("{} completes phase {} with the arrival at {}, and thread {} "
+      return fail(*last, fmt::format("{} completes phase {} with the arrival at {}, and {} "
                                      "waits for it {} times: there is a barrier_wait for each "
                                      "completion",
-                                     name, b.completed - 1, at(*last), t, w));
+                                     barrier, b.completed - 1, at(*last), name(t), w));
   if (b.completed > 0 && !is_awaited)
     return fail(*last, fmt::format("{} completes with the arrival at {}, and nobody waits for it",
-                                   name, at(*last)));
+                                   barrier, at(*last)));
+  if (b.coming != 0)
+    return fail(*last, fmt::format("{} parts of copies that other blocks share {} for {}, the last "
+                                   "at {}: all blocks along collective_axes say the same copy",
+                                   std::abs(b.coming), b.coming < 0 ? "come" : "are missing",
+                                   barrier, at(*last)));
   if (b.arrived > 0)
     fail(*last, fmt::format("{} of {} arrivals that complete {} come, the last of them at {}",
-                            b.arrived, named(number).arrivals, name, at(*last)));
+                            b.arrived, named(number).arrivals, barrier, at(*last)));
 }
 
 // ---- what is told
@@ -349,14 +386,14 @@ std::string Run::at(const Event& e) const { return place_of(g_.location(e.by)); 
 std::string Run::words(const Access& a, bool is_earlier) const {
   const bool writes = a.region == a.event->to;
   if (a.until < 0)
-    return fmt::format("thread {} {} at {}", a.thread,
+    return fmt::format("{} {} at {}", name(a.thread),
                        is_earlier ? writes ? "wrote" : "read"
                        : writes   ? "writes"
                                   : "reads",
                        at(*a.event));
-  return fmt::format("a {} of thread {} that began at {} {} it",
-                     a.event->kind == Kind::multiply ? "product" : "copy", a.thread, at(*a.event),
-                     writes ? "fills" : "reads");
+  return fmt::format("a {} of {} that began at {} {} it",
+                     a.event->kind == Kind::multiply ? "product" : "copy", name(a.thread),
+                     at(*a.event), writes ? "fills" : "reads");
 }
 
 void Run::fail(const Event& e, std::string what, const Event* other, const Clock* known) {

@@ -59,6 +59,7 @@ class Run {
   };
   struct Barrier {
     int arrived = 0;
+    int coming = 0;  // parts of copies that blocks share, in this phase
     std::int32_t completed = 0;
     Clock told, known;  // of this phase; of the last one
     bool by_copies = false, last_by_copies = false;
@@ -100,6 +101,8 @@ class Run {
   bool is_before(const Access& a, const Clock& known) const;
   void keep(Memory& m, const Access& a, bool writes, const Clock& known);
   void arrive(int thread, const Event& e);
+  void bring(int thread, const Event& e);
+  bool is_complete(const Barrier& b, int number) const;
   bool knows_last(const Barrier& b, int number, const Clock& known) const;
   void complete(Barrier& b, const Event& e);
   void wait(int thread, const Event& e);
@@ -111,6 +114,7 @@ class Run {
   void fail(const Event& e, std::string what, const Event* other = nullptr,
             const Clock* known = nullptr);
   std::string at(const Event& e) const;
+  const std::string& name(int thread) const { return way_.names[static_cast<std::size_t>(thread)]; }
   std::string words(const Access& a, bool is_earlier) const;
   const Region& region(int number) const { return way_.regions[static_cast<std::size_t>(number)]; }
   const hand::Barrier& named(int barrier) const {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "codegen/base/format.hpp"
+#include "codegen/graph/limits.hpp"
 #include "codegen/graph/products.hpp"
 
 namespace palladium::lowered::hand {
@@ -30,16 +31,18 @@ std::string name_of(const graph::Graph& g, ValueId root, int position) {
 
 class Walk {
  public:
+  static int number_of(Position at) { return std::max(at.block, 0) * at.threads + at.thread; }
+
   Walk(const graph::Graph& g, const Facts& facts, protocol::Answers& answers, Position at,
        std::int64_t most, Way& out)
       : g_(g),
         facts_(facts),
         numbers_(g, facts, answers, at),
         memories_(g.insts.size(), -1),
-        thread_(at.thread),
+        at_(at),
         most_(most),
         way_(out),
-        events_(out.threads[static_cast<std::size_t>(at.thread)]) {}
+        events_(out.threads[static_cast<std::size_t>(number_of(at))]) {}
 
   void run(const graph::Body& body) {
     for (const ValueId p : g_[body.region].params)
@@ -178,11 +181,13 @@ class Walk {
     switch (inst.op) {
     case Op::BarrierTest:
       return stop(v, "whether a barrier_test succeeds is for the order of threads to say");
-    case Op::BarrierArrive: return meet(v, inst, Kind::arrive, inst.args[0], inst.args[1]);
+    case Op::BarrierArrive:
+      return meet(v, inst, Kind::arrive, inst.args[0], inst.args[1], block_of(v, inst));
     case Op::BarrierWait: return meet(v, inst, Kind::wait, inst.args[0], inst.args[1]);
     case Op::CopyToShared: {
       const graph::CopyView c = graph::CopyView::of(inst);
-      return meet(v, inst, Kind::fetch, c.barrier, c.number);
+      meet(v, inst, Kind::fetch, c.barrier, c.number);
+      return bring_to_others(v, inst);
     }
     case Op::CopyToGlobal: {
       const graph::CopyView c = graph::CopyView::of(inst);
@@ -229,20 +234,86 @@ class Walk {
     events_.push_back(e);
   }
 
-  void meet(ValueId v, const Inst& inst, Kind kind, ValueId all, ValueId number) {
+  // ---- other blocks
+
+  // -1: the own one, and where there is no such block.
+  int block_of(ValueId v, const Inst& inst) {
+    const ValueId rank = inst.op == Op::RefPeer ? inst.args[1] : graph::block_of_arrival(inst);
+    if (rank == graph::no_value) return -1;
+    const std::int64_t block = numbers_.of(rank), count = graph::cluster_blocks(g_);
+    if (block >= 0 && block < count) return static_cast<int>(block);
+    stop(v,
+         fmt::format("{} names block {} of a cluster of {} at {}", name(), block, count,
+                     place_of(g_.location(v))),
+         true);
+    return -1;
+  }
+
+  // The parts of a copy that blocks share which this one brings to others.
+  void bring_to_others(ValueId v, const Inst& inst) {
+    const graph::CopyView c = graph::CopyView::of(inst);
+    const std::int64_t blocks = graph::blocks_along(g_, c.axes);
+    const int divided = graph::divided_among(g_[c.shared].type.shape, blocks);
+    if (blocks == 1 || is_over()) return;
+    const graph::Extents own = graph::place_in_cluster(g_, at_.block);
+    const auto is_along = [&](std::size_t axis) { return (c.axes >> axis & 1) != 0; };
+    std::int64_t number = 0;
+    for (std::size_t axis = 0; axis < own.size(); ++axis)
+      if (is_along(axis)) number = number * g_.cluster[axis] + own[axis];
+    Event& fetch = events_.back();
+    fetch.parts = static_cast<int>(blocks);
+    fetch.from = part(c.global, divided, blocks, number);
+    fetch.to = part(c.shared, divided, blocks, number);
+    const Event mine = fetch;
+    for (int block = 0; block < graph::cluster_blocks(g_); ++block) {
+      const graph::Extents place = graph::place_in_cluster(g_, block);
+      bool shares = block != at_.block;
+      for (std::size_t axis = 0; axis < own.size(); ++axis)
+        shares = shares && (is_along(axis) || place[axis] == own[axis]);
+      if (!shares) continue;
+      Region there = way_.regions[static_cast<std::size_t>(mine.to)];
+      there.memory = memory_of(g_.root(c.shared), block);
+      way_.regions.push_back(there);
+      add({.kind = Kind::bring,
+           .by = v,
+           .from = mine.from,
+           .to = static_cast<int>(way_.regions.size()) - 1,
+           .barrier = barrier_in(c.barrier, numbers_.of(c.number), block)});
+    }
+  }
+
+  int part(ValueId view, int dimension, std::int64_t parts, std::int64_t number) {
+    Region r = region_of(view);
+    const auto d = static_cast<std::size_t>(dimension);
+    const std::int64_t size = g_[view].type.shape[d] / parts;
+    if (d < axes_.size())
+      (void)along(axes_[d], {.start = number * size, .size = size}, number * size, r);
+    way_.regions.push_back(r);
+    return static_cast<int>(way_.regions.size()) - 1;
+  }
+
+  int barrier_in(ValueId all, std::int64_t n, int block) {
     const graph::Type& type = g_[all].type;
-    const std::int64_t n = numbers_.of(number);
-    const int memory = memory_of(g_.root(all));
-    if (const std::int64_t count = graph::element_count(type.shape); n < 0 || n >= count)
-      return stop(v,
-                  fmt::format("thread {} says barrier {} of {} at {}, which are {}", thread_, n,
-                              way_.memories[static_cast<std::size_t>(memory)].name,
-                              place_of(g_.location(v)), count),
-                  true);
+    const int memory = memory_of(g_.root(all), block);
     const auto [it, is_new] =
         way_.barrier_of.try_emplace({memory, n}, static_cast<int>(way_.barriers.size()));
     if (is_new) way_.barriers.push_back({name_of_barrier(memory, type, n), type.arrivals});
-    Event e{.kind = kind, .by = v, .barrier = it->second};
+    return it->second;
+  }
+
+  // ---- barriers
+
+  void meet(ValueId v, const Inst& inst, Kind kind, ValueId all, ValueId number, int block = -1) {
+    const graph::Type& type = g_[all].type;
+    const std::int64_t n = numbers_.of(number);
+    const int memory = memory_of(g_.root(all), block);
+    if (const std::int64_t count = graph::element_count(type.shape); n < 0 || n >= count)
+      return stop(v,
+                  fmt::format("{} says barrier {} of {} at {}, which are {}", name(), n,
+                              way_.memories[static_cast<std::size_t>(memory)].name,
+                              place_of(g_.location(v)), count),
+                  true);
+    Event e{.kind = kind, .by = v, .barrier = barrier_in(all, n, block)};
     if (kind == Kind::fetch) {
       const graph::CopyView c = graph::CopyView::of(inst);
       e.from = viewed(c.global);
@@ -323,23 +394,35 @@ class Walk {
 
   int memory_of(ValueId root) {
     int& known = memories_[graph::index(root)];
-    if (known < 0) known = new_memory(root);
+    if (known < 0) known = new_memory(root, at_.block);
     return known;
   }
+  // In another block; -1: the own one.
+  int memory_of(ValueId root, int block) {
+    return block < 0 || block == at_.block ? memory_of(root) : new_memory(root, block);
+  }
 
-  int new_memory(ValueId root) {
+  int new_memory(ValueId root, int block) {
     const int position = g_.alias_class(root);
     const bool is_scoped = position >= 1 << 24;
+    const Space space = g_[root].type.space;
+    const bool is_of_block = space == Space::smem || space == Space::barrier;
+    const int number =
+        is_scoped ? entry_of_[root] * static_cast<int>(way_.threads.size()) + number_of(at_)
+        : is_of_block && block > 0 ? block
+                                   : 0;
     const auto [it, is_new] = way_.memory_of.try_emplace(
-        {is_scoped ? -1 : position, is_scoped ? root : graph::no_value,
-         is_scoped ? entry_of_[root] * static_cast<int>(way_.threads.size()) + thread_ : 0},
+        {is_scoped ? -1 : position, is_scoped ? root : graph::no_value, number},
         static_cast<int>(way_.memories.size()));
-    if (is_new)
-      way_.memories.push_back({root,
-                               is_scoped ? "scratch of run_scoped" : name_of(g_, root, position),
-                               g_[root].type.space == Space::smem});
+    if (is_new) {
+      std::string name = is_scoped ? "scratch of run_scoped" : name_of(g_, root, position);
+      if (is_of_block && block >= 0) name += fmt::format(" of block {}", block);
+      way_.memories.push_back({root, std::move(name), space == Space::smem});
+    }
     return it->second;
   }
+
+  const std::string& name() const { return way_.names[static_cast<std::size_t>(number_of(at_))]; }
 
   int viewed(ValueId ref) {
     way_.regions.push_back(region_of(ref));
@@ -378,6 +461,8 @@ class Walk {
       for (const std::int64_t d : graph::dimensions(view))
         moved.push_back(axes_[static_cast<std::size_t>(d)]);
       axes_ = std::move(moved);
+    } else if (view.op == Op::RefPeer) {
+      r.memory = memory_of(g_.root(v), block_of(v, view));
     } else if (view.op == Op::At) {
       select(v, r);
     } else if (view.op == Op::RefBitcast && !axes_.empty()) {
@@ -428,7 +513,7 @@ class Walk {
   Numbers numbers_;
   std::vector<int> memories_;  // by root
   std::vector<Axis> axes_;     // of the view that is looked at
-  const int thread_;
+  const Position at_;
   const std::int64_t most_;
   Way& way_;
   std::vector<Event>& events_;
@@ -459,10 +544,20 @@ bool Region::covers(const Region& o) const {
 }
 
 std::vector<Agent> agents(const graph::Graph& g) {
+  const bool reach = graph::reach_other_blocks(g);
+  const auto blocks = static_cast<int>(reach ? graph::cluster_blocks(g) : 1);
+  int threads = 0;
+  for (const graph::Body& b : g.bodies) threads += b.warpgroups;
   std::vector<Agent> all;
-  for (const graph::Body& b : g.bodies)
-    for (int t = 0; t < b.warpgroups; ++t)
-      all.push_back({&b, fmt::format("thread {}", all.size())});
+  for (int block = 0; block < blocks; ++block) {
+    int thread = 0;
+    for (const graph::Body& b : g.bodies)
+      for (int t = 0; t < b.warpgroups; ++t, ++thread) {
+        std::string name = fmt::format("thread {}", thread);
+        if (reach) name += fmt::format(" of block {}", block);
+        all.push_back({&b, std::move(name), {thread, threads, reach ? block : -1}});
+      }
+  }
   return all;
 }
 
@@ -471,11 +566,11 @@ bool walk(const graph::Graph& g, const Facts& facts, protocol::Answers& answers,
   const std::vector<Agent> all = agents(g);
   out = {};
   out.threads.resize(all.size());
-  for (int t = 0; t < static_cast<int>(all.size()); ++t) {
-    Walk(g, facts, answers, {t, static_cast<int>(all.size())}, most, out)
-        .run(*all[static_cast<std::size_t>(t)].body);
+  for (const Agent& a : all) out.names.push_back(a.name);
+  for (std::size_t t = 0; t < all.size(); ++t) {
+    Walk(g, facts, answers, all[t].at, most, out).run(*all[t].body);
     if (!out.stop.empty()) return true;
-    most -= std::ssize(out.threads[static_cast<std::size_t>(t)]);
+    most -= std::ssize(out.threads[t]);
     if (most < 0) return false;
   }
   return true;

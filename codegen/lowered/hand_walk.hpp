@@ -59,6 +59,7 @@ struct Event {
     await,  // all groups but `pending`
     arrive,
     wait,
+    bring,     // a part of a copy that blocks share, to another one's memory, for its barrier
     multiply,  // from and `other` are read, and added to `sum`, until the product is awaited
     finish,    // all products but `pending`
     hold,      // an accumulator is read or stored to
@@ -69,11 +70,13 @@ struct Event {
   int other = -1;          // ... and what a product reads beside `from`
   int sum = -1;            // the memory of an accumulator
   int barrier = -1, pending = 0, iteration = -1;
+  int parts = 0;  // of a fetch that blocks share: as many come, one of them by this one
   bool read_only = false;
 };
 
 struct Way {
   std::vector<std::vector<Event>> threads = {};
+  std::vector<std::string> names = {};  // of threads
   std::vector<Region> regions = {};
   std::vector<Memory> memories = {};
   std::vector<Barrier> barriers = {};
@@ -89,10 +92,11 @@ struct Way {
 /// The last name in a path, and the line: "kernel.cpp:12".
 std::string place_of(const Location& at);
 
-/// Pallas threads of a block.
+/// Pallas threads of a block, or of a cluster whose blocks reach each other: of each in turn.
 struct Agent {
   const graph::Body* body = nullptr;
   std::string name = {};
+  Position at = {};
 };
 std::vector<Agent> agents(const graph::Graph& g);
 

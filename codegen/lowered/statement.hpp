@@ -256,11 +256,11 @@ struct Copy {
 
 /// At a barrier, of several that of the `slot`, or of a ring's of the iteration around: one thread
 /// of the agent says that copies of so many bytes are to complete it; of 0, one of each warpgroup
-/// that it is done. `back`: with the slot of the iteration so many before; in those that have no
-/// such nothing happens.
+/// that it is done, in its own block or in the `block` of the cluster of this rank. `back`: with
+/// the slot of the iteration so many before; in those that have no such nothing happens.
 struct Arrive {
   BarrierId barrier = {};
-  ValueId slot = graph::no_value;
+  ValueId slot = graph::no_value, block = graph::no_value;
   std::int64_t bytes = 0;
   int back = 0;
 };

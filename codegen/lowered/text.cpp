@@ -129,7 +129,8 @@ class Text {
     return v == graph::no_value ? "" : words + value(v);
   }
   void print(const Arrive& a) {
-    line(fmt::format("arrive m{}{}{}{}", a.barrier, slot(a.slot),
+    line(fmt::format("arrive m{}{}{}{}{}", a.barrier, slot(a.slot),
+                     a.block == graph::no_value ? "" : some(" in block ", a.block),
                      a.bytes > 0 ? fmt::format(" for {} bytes", a.bytes) : "",
                      a.back > 0 ? fmt::format(" {} back", a.back) : ""));
   }

@@ -124,6 +124,7 @@ class Chosen {
   }
   void look(const Arrive& a) {
     one_of(a.barrier, a.slot);
+    require(a.block == graph::no_value || a.bytes == 0, "expects bytes in another block");
     require(a.back == 0 || (l_.barriers[a.barrier].ring && a.slot == graph::no_value),
             "arrives for an iteration before at a barrier of no ring");
   }

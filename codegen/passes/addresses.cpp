@@ -201,7 +201,9 @@ void Addresses::set_outside(Address& a, WindowId window) {
 
 // Where the k-th part with the size of `t` stands in the element at `c`, seen as a `t`.
 Address Addresses::part_address(ValueId ref, Coordinates c, DimMap map, Affine k, DType t) {
+  ValueId block = graph::no_value;
   for (; g_[ref].op != Op::Param; ref = g_[ref].args[0]) {
+    if (g_[ref].op == Op::RefPeer) block = g_[ref].args[1];
     step_into(ref, c, map, k, t);
     map = map_of_operand(g_, ref, 0, map);
   }
@@ -211,7 +213,9 @@ Address Addresses::part_address(ValueId ref, Coordinates c, DimMap map, Affine k
   const bool resident = !staged && !window.is_direct();
   if (staged) c.back() = c.back() + Affine(window.staged().lead);
   Address a = resident || staged ? storage_address(window.storage(), c) : window_address(w, c);
-  a.resident = resident && !is_storing();
+  a.peer = block != graph::no_value;
+  if (a.peer) a.base = e_.call(Row::mapa, u32, {a.base, e_.as(u32, index_value(block))});
+  a.resident = resident && !is_storing() && !a.peer;
   a.staged = staged;
   // What is stored beyond the array does no harm: it is neither read nor flushed.
   if (a.resident) add_bounds_of_block(a.bounds, w, c);
@@ -231,6 +235,7 @@ void Addresses::step_into(ValueId ref, Coordinates& c, const DimMap& map, Affine
   const graph::Type& from = g_[view.args[0]].type;
   switch (view.op) {
   case Op::At: c = subscripted(ref, c, map); return;
+  case Op::RefPeer: return;
   case Op::RefTranspose: {
     Coordinates inner(c.size());
     for (std::size_t d = 0; d < c.size(); ++d)

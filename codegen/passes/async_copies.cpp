@@ -3,9 +3,11 @@
 // arrival in place of the copy's.
 #include "codegen/passes/async_copies.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "codegen/base/format.hpp"
+#include "codegen/lowered/effects.hpp"
 #include "codegen/passes/analysis.hpp"
 #include "codegen/passes/fetches.hpp"
 #include "palladium/error.hpp"
@@ -28,8 +30,8 @@ class Legalization {
       expect_barriers(v);
       if (g_[v].op != Op::CopyToShared && g_[v].op != Op::CopyToGlobal) continue;
       std::string why;
-      const auto box = fetches_.box_of_copy(v, panels_, why);
-      if (box && number_of(l_, *box, why)) continue;
+      if (divides(v)) continue;
+      if (is_box(v, why)) continue;
       tell(v, why);
       copy_by_threads(v);
     }
@@ -49,6 +51,105 @@ class Legalization {
           fmt::format("{}: kernel '{}' is compiled for sm_{}; barriers, and copies "
                       "that they know of, need sm_90 or newer",
                       graph::info(g_[v].op).name, g_.name, l_.machine.compute_capability));
+  }
+
+  bool is_box(ValueId copy, std::string& why) {
+    const auto box = fetches_.box_of_copy(copy, panels_, why);
+    return box && number_of(l_, *box, why);
+  }
+
+  // Whether blocks share a copy: each brings a part to all of them then, along the first dimension
+  // of which TMA copies parts. Who has all parts relies on all blocks having come so far.
+  bool divides(ValueId copy) {
+    const CopyView c = CopyView::of(g_[copy]);
+    if (c.axes == 0) return false;
+    const std::int64_t blocks = graph::blocks_along(g_, c.axes);
+    const Extents shape = g_[c.shared].type.shape;
+    const Inst whole = g_[copy];
+    const Shares shares = shares_of(copy, c.axes);
+    std::string why;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      if (shape[d] % blocks != 0) continue;
+      const ValueId start = times(copy, shares.number, shape[d] / blocks);
+      g_[copy].args = {part(copy, c.global, d, blocks, start),
+                       part(copy, c.shared, d, blocks, start), c.barrier, c.number, shares.mask};
+      if (is_box(copy, why)) return true;
+      const Inst tried = std::exchange(g_[copy], whole);
+      for (graph::Region& r : g_.regions)
+        std::erase_if(r.insts, [&](ValueId v) { return v == tried.args[0] || v == tried.args[1]; });
+    }
+    throw CompileError(
+        g_.location(copy),
+        fmt::format(
+            "copy_gmem_to_smem: {} blocks cannot share the copy, because TMA cannot bring a "
+            "part of it: {}; without collective_axes each block copies all of it",
+            blocks, why));
+  }
+
+  /// The number of a block among those that share a copy, row-major, and a bit for each of them.
+  struct Shares {
+    ValueId number, mask;
+  };
+  Shares shares_of(ValueId copy, std::int64_t axes) {
+    ValueId number = graph::no_value, base = graph::no_value;
+    std::uint64_t pattern = 1;
+    std::int64_t below = 1;
+    for (std::size_t axis = g_.cluster.size(); axis-- > 0; below *= g_.cluster[axis]) {
+      if ((axes >> axis & 1) == 0) {
+        base = plus(copy, base, times(copy, index_along(copy, axis), below));
+        continue;
+      }
+      std::uint64_t along = 0;
+      for (int k = 0; k < g_.cluster[axis]; ++k) along |= pattern << (k * below);
+      pattern = along;
+    }
+    std::int64_t factor = 1;
+    for (std::size_t axis = g_.cluster.size(); axis-- > 0;) {
+      if ((axes >> axis & 1) == 0) continue;
+      number = plus(copy, times(copy, index_along(copy, axis), factor), number);
+      factor *= g_.cluster[axis];
+    }
+    const ValueId bits = constant(copy, static_cast<std::int64_t>(pattern));
+    if (base == graph::no_value) return {number, bits};
+    return {number, before(copy, {Op::ShiftLeft, graph::Type::value(i32), {}, {bits, base}, {}},
+                           g_.location(copy))};
+  }
+
+  ValueId constant(ValueId copy, std::int64_t n) {
+    return before(copy,
+                  {Op::Constant, graph::Type::value(i32), {{}, graph::to_bits(i32, n)}, {}, {}},
+                  g_.location(copy));
+  }
+  ValueId index_along(ValueId copy, std::size_t axis) {
+    const auto kind = static_cast<std::int64_t>(graph::AxisKind::cluster);
+    return before(copy,
+                  {Op::AxisIndex,
+                   graph::Type::value(i32),
+                   {{kind, static_cast<std::int64_t>(axis)}, 0},
+                   {},
+                   {}},
+                  g_.location(copy));
+  }
+  ValueId times(ValueId copy, ValueId x, std::int64_t factor) {
+    if (factor == 1) return x;
+    const ValueId n = constant(copy, factor);
+    return before(copy, {Op::Mul, graph::Type::value(i32), {}, {x, n}, {}}, g_.location(copy));
+  }
+  ValueId plus(ValueId copy, ValueId a, ValueId b) {
+    if (a == graph::no_value || b == graph::no_value) return a == graph::no_value ? b : a;
+    return before(copy, {Op::Add, graph::Type::value(i32), {}, {a, b}, {}}, g_.location(copy));
+  }
+
+  ValueId part(ValueId copy, ValueId view, std::size_t d, std::int64_t blocks, ValueId start) {
+    graph::Type type = g_[view].type;
+    type.swizzle = 0;
+    graph::Subscript chosen;
+    for (const std::int64_t extent : type.shape) chosen.dims.push_back({.size = extent});
+    type.shape[d] /= blocks;
+    chosen.dims[d].size = type.shape[d];
+    chosen.dims[d].dynamic = true;
+    return before(copy, {Op::At, std::move(type), {chosen.encode(), 0}, {view, start}, {}},
+                  g_.location(copy));
   }
 
   void tell(ValueId copy, const std::string& why) {
@@ -130,8 +231,25 @@ class ByHand {
 
   // One thread tells of what all have done, which it knows.
   void arrive() {
-    if (out_.empty() || !std::holds_alternative<Sync>(out_.back().what)) add(Sync{});
-    add(Arrive{.barrier = barrier(inst_.args[0]), .slot = inst_.args[1]});
+    if (!has_met()) add(Sync{});
+    add(Arrive{.barrier = barrier(inst_.args[0]),
+               .slot = inst_.args[1],
+               .block = graph::block_of_arrival(inst_)});
+  }
+
+  // Whether nothing is done since all threads have waited for each other.
+  bool has_met() const {
+    for (auto s = out_.rbegin(); s != out_.rend(); ++s) {
+      const Arrive* const a = std::get_if<Arrive>(&s->what);
+      if (std::holds_alternative<Sync>(s->what) || (a != nullptr && a->bytes == 0)) return true;
+      if (!std::holds_alternative<Scalar>(s->what) || reads_memory(*s)) return false;
+    }
+    return false;
+  }
+  bool reads_memory(const Statement& s) const {
+    return any_effect(l_, s, [&](const Effect& e) {
+      return e.window || (e.storage && l_.storages[e.storage].in_shared());
+    });
   }
 
   // As it changes what is waited for next, it is done whether or not somebody uses what it says.
@@ -171,13 +289,15 @@ class ByHand {
     const graph::Type& type = g_[c.shared].type;
     add(Arrive{.barrier = completes,
                .slot = c.number,
-               .bytes = graph::element_count(type.shape) * type.dtype.bytes()});
+               .bytes = graph::element_count(type.shape) * type.dtype.bytes() *
+                        graph::blocks_along(g_, c.axes)});
     add(Copy{.from = {.view = c.global},
              .to = {.storage = room(c.shared), .view = c.shared},
              .box = box(),
              .completes = completes,
              .slot = c.number,
              .of = v_,
+             .multicast = c.blocks,
              .by_hand = true});
   }
 
@@ -210,6 +330,10 @@ class ByHand {
 
 void legalize_async_copies(Program& l) {
   if (graph::has_async_ops(l.graph)) Legalization(l).run();
+}
+
+void end_by_hand(const Program& l, Statements& out) {
+  if (graph::reach_other_blocks(l.graph)) out.push_back({Sync{Sync::Of::cluster}, l.graph.at});
 }
 
 void add_by_hand(Program& l, ValueId v, Statements& out) { ByHand(l, v, out).run(); }

@@ -48,6 +48,7 @@ class Building {
       body_ = &b;
       Agent all{.warpgroups = b.warpgroups * l_.num_warps / 4};
       nest(all.statements, 0);
+      end_by_hand(l_, all.statements);
       l_.bodies.push_back({{std::move(all)}});
     }
   }

@@ -27,6 +27,7 @@ struct Address {
   Bounds bounds = {};
   bool shared = false;
   bool resident = false;  // shared, and what the user's stores put there
+  bool peer = false;      // shared, of another block of the cluster
   bool staged = false;    // shared, a copy of global memory: bytes around what is read may be read
   ExprId skew = no_expr;  // of shared memory: bytes behind there, u32, not more than 15
   bool zeros = false;     // what lies out of bounds is 0

@@ -3,6 +3,7 @@
 
 #include "codegen/trace/accumulators.hpp"
 #include "codegen/trace/body.hpp"
+#include "codegen/trace/clusters.hpp"
 #include "palladium/error.hpp"
 #include "palladium/gpu/barrier.hpp"
 #include "palladium/gpu/copy.hpp"
@@ -123,10 +124,54 @@ void where(const MaybeValue& predicate, const F& f, const G& g) {
   cond(Access::value(predicate), f, g);
 }
 
+// Of what is partitioned along a dimension the part of the calling block.
+Ref own_part(Recorder& recorder, const Ref& src, const Ref& dst,
+             const gpu::CopyGmemToSmemOptions& options, Location at) {
+  const Shape all = src.shape(at), part = dst.shape(at);
+  const std::int64_t blocks = graph::blocks_along(
+      recorder.graph,
+      trace::cluster_axes(recorder, options.collective_axes, "copy_gmem_to_smem", at));
+  const int d = *options.partitioned;
+  const auto fail = [&](const std::string& what) {
+    throw CompileError(at, "copy_gmem_to_smem: " + what);
+  };
+  if (options.collective_axes.empty())
+    fail("partitioned is along the blocks of collective_axes, which are not given");
+  if (d < 0 || d >= all.rank() || all.rank() != part.rank())
+    fail("there is no dimension " + std::to_string(d) + " of a source " + to_string(all) +
+         " and a destination " + to_string(part) + " to be partitioned");
+  Shape expected = part;
+  expected[d] = part[d].value() * blocks;
+  if (!(expected == all))
+    fail("expected source shape to be " + to_string(expected) + ", given " + to_string(all) +
+         ": dimension " + std::to_string(d) + " is partitioned over " + std::to_string(blocks) +
+         " blocks");
+  Value number = 0;
+  for (const std::string& name : options.collective_axes)
+    number = number * axis_size(name.c_str(), at) + axis_index(name.c_str(), at);
+  graph::Subscript chosen;
+  for (int i = 0; i < all.rank(); ++i) chosen.dims.push_back({.size = part[i].value()});
+  chosen.dims[static_cast<std::size_t>(d)].dynamic = true;
+  const Value begin = number * Value(part[d].value());
+  return recorder.ref(
+      recorder.builder().add(Op::At,
+                             {recorder.id(src, "copy_gmem_to_smem", at),
+                              recorder.i32_scalar(begin, "copy_gmem_to_smem", "the part", at)},
+                             Attr{chosen.encode(), 0}, {}, at));
+}
+
 }  // namespace
 
 void gpu::barrier_arrive(const Ref& barrier, Location at) {
-  record_barrier(Op::BarrierArrive, barrier, "barrier_arrive", at);
+  const char* const what = "barrier_arrive";
+  Recorder& recorder = recorder_by_hand(what, at);
+  const OneBarrier one = one_barrier(recorder, barrier, what, at);
+  record(recorder, Op::BarrierArrive, {one.all, one.number}, {}, at);
+  for (const auto& [root, groups] : recorder.cluster_barriers)
+    if (root == one.all)
+      for (const ValueId rank : trace::ranks_told(recorder, groups, at))
+        record(recorder, Op::BarrierArrive, {one.all, one.number, rank}, {}, at);
+  recorder.note_write(one.all);
 }
 
 void gpu::barrier_wait(const Ref& barrier, Location at) {
@@ -153,10 +198,16 @@ void gpu::copy_gmem_to_smem(const Ref& src, const Ref& dst, const Ref& barrier,
                             CopyGmemToSmemOptions options, Location at) {
   const char* const what = "copy_gmem_to_smem";
   Recorder& recorder = recorder_by_hand(what, at);
-  const ValueId from = recorder.id(src, what, at), to = recorder.id(dst, what, at);
+  const std::int64_t axes = trace::cluster_axes(recorder, options.collective_axes, what, at);
+  const Ref source = options.partitioned ? own_part(recorder, src, dst, options, at) : src;
+  const ValueId from = recorder.id(source, what, at), to = recorder.id(dst, what, at);
   const OneBarrier one = one_barrier(recorder, barrier, what, at);
+  const bool is_shared = !options.partitioned && graph::blocks_along(recorder.graph, axes) > 1;
+  if (is_shared) trace::expect_of_block(recorder, to, what, at);
   const auto copy = [&] {
-    record(recorder, Op::CopyToShared, {from, to, one.all, one.number}, {}, at);
+    Attr attr;
+    if (is_shared) attr.ints = {axes};
+    record(recorder, Op::CopyToShared, {from, to, one.all, one.number}, std::move(attr), at);
     recorder.note({{recorder.memory_of(from)}, {}});
     recorder.note_write(to);
     recorder.note_write(one.all);

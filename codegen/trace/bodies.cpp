@@ -5,6 +5,7 @@
 #include "codegen/graph/extents.hpp"
 #include "codegen/trace/accumulators.hpp"
 #include "codegen/trace/captures.hpp"
+#include "codegen/trace/clusters.hpp"
 #include "codegen/trace/over_meshes.hpp"
 #include "codegen/trace/tracer.hpp"
 
@@ -30,8 +31,12 @@ void Tracer::set_scratch() {
     const std::size_t meshes = is_meshed() ? over_.meshes->list.size() : 0;
     if (const std::string problem = mesh_problem(s.type, who, meshes); !problem.empty())
       fail(s.type.at, problem);
-    m.scratch_avals.push_back(
-        {type, true, s.type.space, {}, s.type.arrivals, swizzle_given(s.type)});
+    m.scratch_avals.push_back({type,
+                               true,
+                               s.type.space,
+                               {},
+                               arrivals_of(recorder_, s.type, s.type.at),
+                               swizzle_given(s.type)});
   }
 }
 
@@ -102,6 +107,7 @@ void Tracer::trace_body(std::size_t number, const Body& body) {
     scratch[i] = builder.param(
         Type::ref(s.type.dtype, extents(s.type.shape), s.memory_space, s.arrivals, s.swizzle), at_);
   }
+  note_cluster_barriers(scratch);
   for (std::size_t i = 0; i < scratch.size(); ++i)
     if (const int global = global_of_scratch_[i]; global >= 0)
       scratch[i] = recorder_.global(static_cast<std::size_t>(global));
@@ -122,6 +128,12 @@ void Tracer::trace_body(std::size_t number, const Body& body) {
   blaming(body.at(), [&] { call_body(body, recorder_, operands, scratch_names_); });
   recorder_.leave();
   recorder_.may_capture = false;
+}
+
+void Tracer::note_cluster_barriers(const std::vector<ValueId>& scratch) {
+  for (std::size_t i = 0; i < scratch.size(); ++i)
+    if (const Scoped& s = call_.scratch.list[i].type; !s.collective_axes.empty())
+      recorder_.cluster_barriers.emplace_back(scratch[i], cluster_groups(recorder_, s, s.at));
 }
 
 // Over meshes check_accesses() looks at what bodies write.

@@ -7,6 +7,7 @@
 #include "codegen/graph/warps.hpp"
 #include "codegen/trace/accumulators.hpp"
 #include "codegen/trace/body.hpp"
+#include "codegen/trace/clusters.hpp"
 #include "codegen/trace/recorder.hpp"
 #include "palladium/control.hpp"
 #include "palladium/error.hpp"
@@ -270,6 +271,14 @@ void expect_all_threads(const Recorder& recorder, const Sharers& sharers, const 
                                threads.name + "\"}");
 }
 
+// Where blocks of a cluster may see each other's memory, that of one thread is the block's, and its
+// own from the kernel's start to its end: others stand elsewhere in the kernel.
+bool is_seen_by_blocks(const Recorder& recorder, const Scoped& scratch) {
+  return scratch.space == Space::smem && recorder.may_capture &&
+         graph::cluster_blocks(recorder.graph) > 1 && recorder.threads.size() == 1 &&
+         recorder.threads[0].count == 1;
+}
+
 }  // namespace
 
 Building::Building(const ScratchTypes& types, const ScopedOptions& options,
@@ -299,11 +308,12 @@ Building::Building(const ScratchTypes& types, const ScopedOptions& options,
                          "given '" +
                              sharers.cluster_axis + "' for " + who +
                              "; only semaphores are those of several blocks");
-    const Type ref = Type::ref(type.dtype, trace::extents(type.shape), s.type.space,
-                               s.type.arrivals, trace::swizzle_given(s.type));
+    const Type ref =
+        Type::ref(type.dtype, trace::extents(type.shape), s.type.space,
+                  trace::arrivals_of(recorder, s.type, at), trace::swizzle_given(s.type));
     const bool is_barrier = s.type.space == Space::barrier;
     if (is_barrier) expect_all_threads(recorder, sharers, who, at);
-    if (!sharers.threads && !is_barrier) {
+    if (!sharers.threads && !is_barrier && !is_seen_by_blocks(recorder, s.type)) {
       state->carried.push_back(ref);
       state->inits.push_back(s.type.init);
       continue;
@@ -313,6 +323,9 @@ Building::Building(const ScratchTypes& types, const ScopedOptions& options,
                                  " is in registers, which are a thread's own; with collective_axes "
                                  "it must be in SMEM");
     state->refs.back().param = recorder.share(ref, at);
+    if (!s.type.collective_axes.empty())
+      recorder.cluster_barriers.emplace_back(state->refs.back().param,
+                                             trace::cluster_groups(recorder, s.type, at));
   }
   state->start(1);
   state_ = state.release();

@@ -105,6 +105,8 @@ class Recorder {
     ValueId ref = graph::no_value;
   };
   std::vector<Shared> shared;
+  /// Of root Refs of barriers that are a ClusterBarrier: groups of cluster axes, by number.
+  std::vector<std::pair<ValueId, std::vector<std::vector<std::size_t>>>> cluster_barriers;
   bool captures_symbols = false;  // extents of what is captured are no constants of the kernel
   bool may_capture = false;       // it is the body of a pl::kernel that is recorded
   std::optional<std::string> warp_axis = {};  // what warps run is recorded: its axis, or ""

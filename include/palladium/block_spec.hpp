@@ -222,6 +222,8 @@ struct Scoped {
   Location at = {};
   int mesh = -1;     ///< of a kernel over several meshes: the number of the one whose it is
   int arrivals = 0;  ///< of barriers: so many complete each of them
+  /// Of a ClusterBarrier: along which axes blocks arrive at those of others.
+  std::vector<std::vector<std::string>> collective_axes = {};
   std::vector<gpu::Transform> transforms = {};
   MaybeValue init = {};  ///< of an accumulator: what it holds first; none: zeros
 

@@ -1,10 +1,10 @@
 // Everything that a user of Palladium includes, and the names that the documentation uses. A
-// program with a `pl` or `plgpu` of its own defines PALLADIUM_NO_ALIASES before: all is in namespace
-// palladium, too.
+// program with a `pl` or `plgpu` of its own defines PALLADIUM_NO_ALIASES before: all is in
+// namespace palladium, too.
 #pragma once
 
-// What a header needs stands before it: a compiler that complains of one then tells the way to it in
-// two lines.
+// What a header needs stands before it: a compiler that complains of one then tells the way to it
+// in two lines.
 // clang-format off
 #include "palladium/api.hpp"
 #include "palladium/half.hpp"
@@ -31,6 +31,7 @@
 #include "palladium/diagnosis.hpp"
 #include "palladium/gpu.hpp"
 #include "palladium/gpu/barrier.hpp"
+#include "palladium/gpu/cluster.hpp"
 #include "palladium/gpu/copy.hpp"
 #include "palladium/sass.hpp"
 #include "palladium/kernel.hpp"

@@ -117,6 +117,8 @@ class Frame {
   CopyAgents copy_agents = {};
   CopyGroups copies = {};
   std::vector<ProductUnderWay> products = {};  // in order
+  /// The same thread in each block of the cluster, by rank; none: of index maps.
+  std::vector<Frame*> cluster = {};
 
  private:
   const Plan& plan_;
@@ -137,8 +139,11 @@ SemaphoreUser user_of(Frame& f, ValueId v, std::string semaphore);
 
 /// The elements of the Ref `to` become those of `from`, by instruction `by`; the search for races
 /// is told that these agents did it, asynchronously.
-void copy_elements(Frame& f, ValueId by, ValueId from, ValueId to, race::Agent reading,
+void copy_elements(Frame& f, ValueId by, View& from, View& to, race::Agent reading,
                    race::Agent writing);
+/// The frame of this thread in the block of that rank; of no_value in its own. CompileError, at
+/// `by`, where there is none.
+Frame& in_block(Frame& f, ValueId by, ValueId rank);
 
 /// The elements of a Ref, which this agent reads asynchronously.
 void read_elements(Frame& f, ValueId by, ValueId from, std::byte* to, race::Agent reading);

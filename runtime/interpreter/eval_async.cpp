@@ -1,5 +1,8 @@
 // Barriers, and copies that go on while threads work. A copy is made when it begins; who relies on
 // it before it is known to be done is found by the search for races.
+#include <algorithm>
+#include <utility>
+
 #include "codegen/base/format.hpp"
 #include "palladium/error.hpp"
 #include "runtime/interpreter/eval.hpp"
@@ -19,8 +22,8 @@ std::string name_of(const Window& window, std::int64_t number) {
   return window.name() + index;
 }
 
-Barrier& barrier_of(Frame& f, ValueId v, ValueId all, ValueId which) {
-  const Window& window = *f.view(all).window;
+Barrier& barrier_of(Frame& f, ValueId v, ValueId all, ValueId which, Frame& in) {
+  const Window& window = *in.view(all).window;
   const graph::Type& type = f.type(all);
   const std::int64_t number = f.number(which), count = graph::element_count(type.shape);
   if (number < 0 || number >= count)
@@ -30,15 +33,38 @@ Barrier& barrier_of(Frame& f, ValueId v, ValueId all, ValueId which) {
   Barrier& b = (*f.barriers)[{&window, number}];
   if (b.name.empty()) {
     b.name = name_of(window, number);
+    if (f.cluster.size() > 1)
+      b.name += fmt::format(" of block {}", std::ranges::find(f.cluster, &in) - f.cluster.begin());
     b.arrivals = type.arrivals;
   }
   return b;
 }
+Barrier& barrier_of(Frame& f, ValueId v, ValueId all, ValueId which) {
+  return barrier_of(f, v, all, which, f);
+}
 
 }  // namespace
 
+Frame& in_block(Frame& f, ValueId by, ValueId rank) {
+  if (rank == graph::no_value) return f;
+  const std::int32_t block = f.number(rank);
+  if (block < 0 || std::cmp_greater_equal(block, f.cluster.size()))
+    throw CompileError(f.graph().location(by),
+                       fmt::format("{}: there is no block {} in a cluster of {}",
+                                   graph::info(f.inst(by).op).name, block, f.cluster.size()));
+  return *f.cluster[static_cast<std::size_t>(block)];
+}
+
+void eval_RefPeer(Frame& f, ValueId v, const Inst& inst) {
+  View& view = f.view(v);
+  view = f.view(inst.args[0]);
+  view.shape = inst.type.shape;
+  view.window = in_block(f, v, inst.args[1]).view(f.graph().root(v)).window;
+}
+
 void eval_BarrierArrive(Frame& f, ValueId v, const Inst& inst) {
-  Barrier& b = barrier_of(f, v, inst.args[0], inst.args[1]);
+  Frame& in = in_block(f, v, graph::block_of_arrival(inst));
+  Barrier& b = barrier_of(f, v, inst.args[0], inst.args[1], in);
   const race::Snapshot known = f.races ? f.races->engine().release(f.agent) : race::Snapshot();
   f.semaphores->arrive(b, known, user_of(f, v, b.name));
 }
@@ -53,12 +79,87 @@ void eval_BarrierTest(Frame& f, ValueId v, const Inst& inst) {
   *f.data<bool>(v) = f.semaphores->test(b, f.position.thread, user_of(f, v, b.name));
 }
 
+namespace {
+
+// A copy that several blocks say alike: each brings its part to all of them, and tells their
+// barriers.
+class SharedCopy {
+ public:
+  SharedCopy(Frame& f, ValueId v, const graph::CopyView& copy)
+      : f_(f),
+        v_(v),
+        copy_(copy),
+        blocks_(graph::blocks_along(f.graph(), copy.axes)),
+        divided_(graph::divided_among(f.type(copy.shared).shape, blocks_)),
+        part_(f.type(copy.shared)) {
+    if (has_parts()) part_.shape[static_cast<std::size_t>(divided_)] /= blocks_;
+  }
+
+  bool has_parts() const { return blocks_ > 1; }
+
+  void run() {
+    const race::Agent agent = f_.copy_agents.bringing;
+    View from = part(f_.view(copy_.global)), to = part(f_.view(copy_.shared));
+    Barrier& own = barrier_of(f_, v_, copy_.barrier, copy_.number);
+    own.coming += blocks_;
+    f_.semaphores->arrive(own, {}, user_of(f_, v_, own.name));
+    for (Frame* const block : f_.cluster) {
+      if (!shares(*block)) continue;
+      to.window = block->view(f_.graph().root(copy_.shared)).window;
+      copy_elements(f_, v_, from, to, agent, agent);
+      Barrier& b = barrier_of(f_, v_, copy_.barrier, copy_.number, *block);
+      const race::Snapshot done = f_.races ? f_.races->engine().released(agent) : race::Snapshot();
+      f_.semaphores->bring(b, done, user_of(f_, v_, b.name));
+    }
+  }
+
+ private:
+  bool is_along(std::size_t axis) const { return (copy_.axes >> axis & 1) != 0; }
+
+  // Blocks that differ from this one along these axes alone.
+  bool shares(const Frame& block) const {
+    bool found = true;
+    for (std::size_t axis = 0; axis < f_.position.cluster.size(); ++axis)
+      found =
+          found && (is_along(axis) || block.position.cluster[axis] == f_.position.cluster[axis]);
+    return found;
+  }
+
+  std::int64_t number() const {
+    std::int64_t n = 0;
+    for (std::size_t axis = 0; axis < f_.position.cluster.size(); ++axis)
+      if (is_along(axis)) n = n * f_.position.cluster_sizes[axis] + f_.position.cluster[axis];
+    return n;
+  }
+
+  View part(const View& all) {
+    graph::Subscript chosen;
+    for (const std::int64_t extent : all.shape) chosen.dims.push_back({.size = extent});
+    graph::SubscriptDim& d = chosen.dims[static_cast<std::size_t>(divided_)];
+    d.size /= blocks_;
+    d.start = number() * d.size;
+    View result;
+    subscript(result, all, v_, part_, chosen, {});
+    return result;
+  }
+
+  Frame& f_;
+  const ValueId v_;
+  const graph::CopyView copy_;
+  const std::int64_t blocks_;
+  const int divided_;
+  graph::Type part_;
+};
+
+}  // namespace
+
 void eval_CopyToShared(Frame& f, ValueId v, const Inst& inst) {
   const graph::CopyView c = graph::CopyView::of(inst);
-  Barrier& b = barrier_of(f, v, c.barrier, c.number);
   const race::Agent copy = f.copy_agents.bringing;
   if (f.races) f.races->engine().restart(copy, f.races->engine().release(f.agent));
-  copy_elements(f, v, c.global, c.shared, copy, copy);
+  if (SharedCopy shared(f, v, c); shared.has_parts()) return shared.run();
+  Barrier& b = barrier_of(f, v, c.barrier, c.number);
+  copy_elements(f, v, f.view(c.global), f.view(c.shared), copy, copy);
   const race::Snapshot done = f.races ? f.races->engine().released(copy) : race::Snapshot();
   f.semaphores->arrive(b, done, user_of(f, v, b.name));
 }
@@ -69,7 +170,7 @@ void eval_CopyToGlobal(Frame& f, ValueId v, const Inst& inst) {
   if (f.races)
     for (const race::Agent copy : {by.reading, by.writing})
       f.races->engine().restart(copy, f.races->engine().release(f.agent));
-  copy_elements(f, v, c.shared, c.global, by.reading, by.writing);
+  copy_elements(f, v, f.view(c.shared), f.view(c.global), by.reading, by.writing);
   Sent sent;
   sent.at = f.graph().location(v);
   if (f.races) {

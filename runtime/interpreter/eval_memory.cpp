@@ -94,7 +94,9 @@ class Access {
  public:
   Access(Frame& f, ValueId v) : Access(f, v, f.plan().memory(v)) {}
   Access(Frame& f, ValueId v, const graph::MemoryView& memory)
-      : f_(f), v_(v), memory_(memory), view_(f.view(memory_.ref)) {
+      : Access(f, v, memory, f.view(memory.ref)) {}
+  Access(Frame& f, ValueId v, const graph::MemoryView& memory, View& view)
+      : f_(f), v_(v), memory_(memory), view_(view) {
     if (memory_.mask != graph::no_value) mask_ = f.data<bool>(memory_.mask);
     bytes_ = view_.bytes;
   }
@@ -395,10 +397,10 @@ void eval_Load(Frame& f, ValueId v, const Inst&) {
   access.record();
 }
 
-void copy_elements(Frame& f, ValueId by, ValueId from, ValueId to, race::Agent reading,
+void copy_elements(Frame& f, ValueId by, View& from, View& to, race::Agent reading,
                    race::Agent writing) {
-  const graph::MemoryView source{.ref = from}, target{.ref = to};
-  Access read(f, by, source), write(f, by, target);
+  const graph::MemoryView unmasked;
+  Access read(f, by, unmasked, from), write(f, by, unmasked, to);
   std::vector<std::byte> elements(static_cast<std::size_t>(read.view().count()) *
                                   static_cast<std::size_t>(read.view().bytes));
   read.read(elements.data());

@@ -18,6 +18,7 @@ Frame& Frame::split(int warp) {
   own->launch = launch;
   own->semaphores = semaphores;
   own->scheduler = scheduler;
+  own->cluster = cluster;
   if (races != nullptr) {
     own->agent = warp_agents[static_cast<std::size_t>(warp)];
     races->engine().acquire(own->agent, races->engine().release(agent));

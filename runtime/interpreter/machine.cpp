@@ -66,6 +66,7 @@ void Machine::make_cluster(std::uint64_t place) {
   std::int64_t threads = 0;
   for (const graph::Body& body : graph_.bodies) threads += body.warpgroups;
   std::vector<std::int64_t> rank(launch_.cluster.size());
+  const std::size_t first = blocks_.size();
   std::size_t number = 0;
   do {
     Block& block = blocks_.emplace_back();
@@ -90,6 +91,10 @@ void Machine::make_cluster(std::uint64_t place) {
     make_registers(block);
     if (races_) watch(block);
   } while (advance(rank, launch_.cluster));
+  for (std::size_t b = first; b < blocks_.size(); ++b)
+    for (std::size_t other = first; other < blocks_.size(); ++other)
+      for (std::size_t t = 0; t < blocks_[b].threads.size(); ++t)
+        blocks_[b].threads[t].cluster.push_back(&blocks_[other].threads[t]);
   maps_.position = {{}, launch_.grid, {}, launch_.cluster, 0, threads};
 }
 

@@ -43,9 +43,29 @@ void Semaphores::wait(std::int32_t* count, std::int32_t value, bool takes,
   if (takes) *count -= value;
 }
 
-void Semaphores::arrive(Barrier& b, race::Snapshot known, const SemaphoreUser& user) {
+void Semaphores::tell(Barrier& b, race::Snapshot known, const SemaphoreUser& user) const {
   if (user.races != nullptr) b.told = user.races->engine().join(b.told, known);
-  if (++b.arrived < b.arrivals) return;
+}
+
+void Semaphores::arrive(Barrier& b, race::Snapshot known, const SemaphoreUser& user) {
+  if (b.arrived == b.arrivals)
+    throw CompileError(user.at,
+                       fmt::format("{} arrives at {}, at which all {} have arrived, while parts of "
+                                   "what other blocks copy are missing for its phase {}",
+                                   user.thread, b.name, b.arrivals, b.completed));
+  tell(b, known, user);
+  ++b.arrived;
+  complete(b, user);
+}
+
+void Semaphores::bring(Barrier& b, race::Snapshot known, const SemaphoreUser& user) {
+  tell(b, known, user);
+  --b.coming;
+  complete(b, user);
+}
+
+void Semaphores::complete(Barrier& b, const SemaphoreUser& user) {
+  if (b.arrived < b.arrivals || b.coming != 0) return;
   b.arrived = 0;
   b.known = b.told;
   const bool seen = b.completed == 0 || std::ranges::any_of(b.seen, [&](const auto& s) {
@@ -102,6 +122,11 @@ void Semaphores::check_end(const Barrier& b, Location at) {
                                        "threads observed it: there is a barrier_wait for each "
                                        "completion",
                                        b.name, b.completed - 1));
+  if (b.coming < 0)
+    throw CompileError(at, fmt::format("when {} was deallocated, {} parts of copies had come that "
+                                       "other blocks share with this one, which asked for none: "
+                                       "all blocks along collective_axes say the same copy",
+                                       b.name, -b.coming));
   if (b.arrived > 0)
     throw CompileError(at, fmt::format("when {} was deallocated, {} of {} arrivals had come that "
                                        "complete it",
@@ -112,9 +137,12 @@ std::string Semaphores::text_of(const Waiting& w) {
   const std::string who = w.user->thread + " waits at " + to_string(w.user->at);
   if (w.barrier == nullptr)
     return fmt::format("{} until {} is {}; it is {}", who, w.user->semaphore, w.value, *w.count);
-  return fmt::format("{} until {} completes phase {}; {} of {} arrivals have come", who,
-                     w.barrier->name, w.barrier->completed, w.barrier->arrived,
-                     w.barrier->arrivals);
+  const Barrier& b = *w.barrier;
+  std::string text = fmt::format("{} until {} completes phase {}; {} of {} arrivals have come", who,
+                                 b.name, b.completed, b.arrived, b.arrivals);
+  if (b.coming > 0)
+    text += fmt::format(", and {} parts of what other blocks copy are missing", b.coming);
+  return text;
 }
 
 void Semaphores::refuse_deadlock() const {

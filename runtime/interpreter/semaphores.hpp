@@ -26,6 +26,7 @@ struct SemaphoreUser {
 struct Barrier {
   std::string name;  // "scratch[0][2]"
   int arrivals = 1, arrived = 0;
+  std::int64_t coming = 0;  // parts of copies that blocks share, which are to come in this phase
   std::int64_t completed = 0;
   race::Snapshot told, known;  // by all who arrived; until the last completion
   struct Seen {
@@ -46,6 +47,8 @@ class Semaphores {
 
   /// CompileError where it completes before any thread has seen that it did.
   void arrive(Barrier& b, race::Snapshot known, const SemaphoreUser& user);
+  /// A part of a copy, of which others are expected, has come.
+  void bring(Barrier& b, race::Snapshot known, const SemaphoreUser& user);
   /// Of the thread of that number. CompileError where it has missed a completion.
   void wait(Barrier& b, std::int64_t thread, const SemaphoreUser& user);
   bool test(Barrier& b, std::int64_t thread, const SemaphoreUser& user);
@@ -62,6 +65,8 @@ class Semaphores {
   };
   static std::string text_of(const Waiting& w);
   [[noreturn]] void refuse_deadlock() const;
+  void tell(Barrier& b, race::Snapshot known, const SemaphoreUser& user) const;
+  void complete(Barrier& b, const SemaphoreUser& user);
   void hear(const std::int32_t* count, const SemaphoreUser& user);
 
   fiber::Scheduler& scheduler_;

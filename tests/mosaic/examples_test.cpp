@@ -1,6 +1,10 @@
 // The kernels of examples/mosaic.
+#include <algorithm>
+#include <cmath>
+
 #include "codegen/nvrtc/disassemble.hpp"
 #include "examples/mosaic/matmul.hpp"
+#include "examples/mosaic/softmax.hpp"
 #include "tests/mosaic/mosaic.hpp"
 
 using namespace palladium;
@@ -31,8 +35,7 @@ TEST_CASE("the matrix product of examples/mosaic is that of its operands, in sev
 
 TEST_CASE("the barriers of the matrix product of examples/mosaic are right") {
   const ShapeDtype matrix{{1024, 1024}, f16};
-  CHECK_THAT(verdict_of(mosaic::matmul(), {matrix, matrix}),
-             Catch::Matchers::StartsWith("good"));
+  CHECK_THAT(verdict_of(mosaic::matmul(), {matrix, matrix}), Catch::Matchers::StartsWith("good"));
 }
 
 TEST_CASE("the matrix product of examples/mosaic compiles for sm_90a without spills") {
@@ -50,6 +53,37 @@ TEST_CASE("the matrix product of examples/mosaic compiles for sm_90a without spi
       if (kind == "HGMMA" && count == 4) multiplying = loop.mix.instructions;
   CHECK(multiplying > 0);
   CHECK(multiplying <= 64);  // for each tile
+}
+
+TEST_CASE("the softmax of examples/mosaic is that of whole rows, each of two blocks") {
+  for_each_target("softmax", [](Target target) {
+    const std::int64_t rows = 8, columns = 640;
+    const Array x = make_array<float>({rows, columns}, [](std::int64_t i) {
+      return static_cast<float>((7 * i + i / columns * 11) % 64) / 8.0f;
+    });
+    const Kernel kernel = mosaic::softmax().on(target);
+    const std::vector<float> in = elements<float>(x), o = elements<float>(kernel(on(target, x)));
+    double error = 0;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      double sum = 0;
+      const auto e = [&](std::int64_t c) {
+        return std::exp(double(in[std::size_t(r * columns + c)]));
+      };
+      for (std::int64_t c = 0; c < columns; ++c) sum += e(c);
+      for (std::int64_t c = 0; c < columns; ++c)
+        error = std::max(error, std::abs(e(c) / sum - o[std::size_t(r * columns + c)]));
+    }
+    CHECK(error < 1e-6);
+  });
+  CHECK_THAT(verdict_of(mosaic::softmax(), {ShapeDtype{{64, 8192}, f32}}),
+             Catch::Matchers::StartsWith("good"));
+}
+
+TEST_CASE("the softmax of examples/mosaic compiles for sm_90a without spills") {
+  const Resources r =
+      mosaic::softmax().lower(ShapeDtype{{64, 32768}, f32}).compile({.arch = "sm_90a"}).resources();
+  CHECK(r.spill_store_bytes + r.spill_load_bytes == 0);
+  for (const std::string& warning : r.warnings) FAIL_CHECK(warning);
 }
 
 }  // namespace examples

@@ -13,14 +13,18 @@ PL_FN void cluster_sync(PL_LINE) {
 PL_FN u32 mapa(u32 address, u32 rank, PL_LINE) { return detail::host.mapa(address, rank, line); }
 
 template <int N = 1, class T>
-PL_FN void load_cluster(T* dst, u32 remote, PL_LINE) {
+PL_FN void load_cluster(T* dst, u32 remote, bool active = true, PL_LINE) {
+  if (!active) {
+    for (int i = 0; i < N; ++i) dst[i] = out_of_bounds<T>();
+    return;
+  }
   detail::host.load_cluster(dst, remote, N * sizeof(T), line);
   detail::normalize<N>(dst);
 }
 
 template <int N = 1, class T>
-PL_FN void store_cluster(u32 remote, const T* src, PL_LINE) {
-  detail::host.store_cluster(remote, src, N * sizeof(T), line);
+PL_FN void store_cluster(u32 remote, const T* src, bool active = true, PL_LINE) {
+  if (active) detail::host.store_cluster(remote, src, N * sizeof(T), line);
 }
 
 template <int N = 1, class T>

@@ -68,17 +68,17 @@ PL_FN u32 mapa(u32 address, u32 rank) {
 }
 
 template <int N = 1, class T>
-PL_FN void load_cluster(T* dst, u32 remote) {
-  detail::vector_of<N, T> w;
-  detail::cluster_load(w, remote);
+PL_FN void load_cluster(T* dst, u32 remote, bool active = true) {
+  detail::vector_of<N, T> w = {};
+  if (active) detail::cluster_load(w, remote);
   detail::from_words<N>(dst, w);
 }
 
 template <int N = 1, class T>
-PL_FN void store_cluster(u32 remote, const T* src) {
+PL_FN void store_cluster(u32 remote, const T* src, bool active = true) {
   detail::vector_of<N, T> w;
   detail::to_words<N>(w, src);
-  detail::cluster_store(remote, w);
+  if (active) detail::cluster_store(remote, w);
 }
 
 template <int N = 1, class T>

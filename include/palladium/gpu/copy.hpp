@@ -2,11 +2,22 @@
 // complete a barrier; those to global memory are awaited in groups.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "palladium/spec.hpp"
 
 namespace palladium::gpu {
 
 struct CopyGmemToSmemOptions {
+  /// Cluster axes: all blocks that differ along these alone say the same copy, and each brings a
+  /// part of it to all of them. Each waits at a barrier of its own for all of it, and fills memory
+  /// that others must be done with: a ClusterBarrier tells.
+  std::vector<std::string> collective_axes = {};
+  /// A dimension of `src` along which each of these blocks has a part, which it brings to itself:
+  /// `dst` has the extent of a part.
+  std::optional<int> partitioned = {};
   MaybeValue predicate =
       {};  ///< a scalar bool: where it does not hold, the copy arrives and no more
 };

@@ -1,0 +1,51 @@
+// What blocks of a cluster do for each other: memory that they see of each other, and barriers at
+// which all of them arrive. From sm_90 on.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "palladium/gpu/barrier.hpp"
+
+namespace palladium::gpu {
+
+/// A cluster axis, `"x"`, or several as one, `{"x", "y"}`.
+class ClusterAxes {
+ public:
+  ClusterAxes(const char* name) : names{name} {}
+  ClusterAxes(std::initializer_list<const char*> list) : names(list.begin(), list.end()) {}
+
+  std::vector<std::string> names;
+};
+
+struct ClusterBarrierOptions {
+  /// Who arrives does so at the barriers of all blocks that differ from its own along one of these
+  /// alone, and of its own.
+  std::vector<ClusterAxes> collective_axes = {};
+  int num_arrivals = 1;           ///< of threads and copies of each of these blocks
+  BarrierCount num_barriers = 1;  ///< 1 to 32 in all
+};
+
+/// Barriers of the block at which other blocks arrive, too, as scratch: with axes of sizes n, m,
+/// ... `num_arrivals` times 1 + (n - 1) + (m - 1) + ... arrivals complete one of them.
+inline Scoped ClusterBarrier(ClusterBarrierOptions options, Location at = here()) {
+  Scoped barriers{Space::barrier, {std::move(options.num_barriers.shape), u64}, at};
+  barriers.arrivals = options.num_arrivals;
+  for (ClusterAxes& axes : options.collective_axes)
+    barriers.collective_axes.push_back(std::move(axes.names));
+  return barriers;
+}
+
+/// Of a block of the cluster: its place along an axis.
+struct ClusterIndex {
+  const char* axis = "";
+  Value index = {};
+};
+/// The same memory, in SMEM, of the block that stands there along these axes, and along others
+/// where this one does: it is loaded and stored to. Barriers say when it is there.
+PALLADIUM_API Ref cluster_ref(const Ref& ref, std::initializer_list<ClusterIndex> block,
+                              Location at = here());
+
+}  // namespace palladium::gpu
