@@ -14,6 +14,7 @@
 #include "codegen/expand/expand.hpp"
 #include "codegen/graph/cost.hpp"
 #include "codegen/graph/grid_env.hpp"
+#include "codegen/graph/inline.hpp"
 #include "codegen/graph/limits.hpp"
 #include "codegen/graph/packed.hpp"
 #include "codegen/graph/transform.hpp"
@@ -125,6 +126,8 @@ lowered::Program lower(const graph::Graph& g, const Options& options,
     graph::bind_grid(bound);
     return lower(graph::canonicalize(bound), options, observer);
   }
+  if (graph::Graph spelled = g; graph::forget_meanings(spelled))
+    return lower(graph::canonicalize(spelled), options, observer);
   if (graph::has_packed(g)) return lower(graph::in_bytes(g), options, observer);
   const int cc = options.compute_capability;
   const lowered::Machine machine{

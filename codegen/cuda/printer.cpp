@@ -14,6 +14,7 @@ class Printer {
   explicit Printer(const thread::Program& p) : p_(p), e_(p.exprs), expressions_(p) {}
 
   Printed print() {
+    for (const thread::Function& f : p_.functions) function(f);
     line(signature() + " {", {p_.at});
     ++depth_;
     list(p_.body);
@@ -31,6 +32,7 @@ class Printer {
 
   // ---- statements
   std::string signature() const;
+  void function(const thread::Function& f);
   void list(const thread::Statements& statements);
   void line(const std::string& text, thread::Origin at);
   void body(const std::string& head, const thread::Statements& statements, thread::Origin at,
@@ -54,6 +56,7 @@ class Printer {
   std::string text_of(const thread::Copy& s) const;
   std::string text_of(const thread::Call& s) const;
   std::string text_of(const thread::Wgmma& s) const;
+  std::string text_of(const thread::Inline& s) const;
   std::string text_of(const thread::Check& s) const;
   std::string text_of(const thread::CheckRange& s) const;
   std::string only_if(ExprId test) const;
@@ -95,6 +98,14 @@ std::string Printer::signature() const {
     out += map ? fmt::format("PL_TENSOR_MAP({})", name(v)) : type(v, false) + " " + name(v);
   }
   return out + ")";
+}
+
+void Printer::function(const thread::Function& f) {
+  line(fmt::format("PL_FN void {}({}) {{", f.name, f.parameters), f.at);
+  ++depth_;
+  for (const std::string& text : f.text) line(text, f.at);
+  --depth_;
+  line("}", f.at);
 }
 
 void Printer::line(const std::string& text, thread::Origin at) {
@@ -263,6 +274,17 @@ std::string Printer::text_of(const thread::Wgmma& s) const {
   if (!of.empty()) of += ">";
   return fmt::format("pl::{}{}({}, {}, {}, {});", s.op.name(), of, text(s.registers), text(s.a),
                      text(s.b), text(s.accumulate));
+}
+
+std::string Printer::text_of(const thread::Inline& s) const {
+  std::string operands;
+  for (const thread::Inline::Operand& o : s.operands) {
+    std::string one = text(o.value);
+    if (!o.strides.empty())
+      one = fmt::format("{{{}, {{{}}}, {{{}}}}}", one, joined(o.strides), joined(o.extents));
+    operands += (operands.empty() ? "" : ", ") + one;
+  }
+  return fmt::format("{}({});", p_.functions[s.function].name, operands);
 }
 
 std::string Printer::text_of(const thread::Check& s) const {

@@ -29,6 +29,7 @@ constexpr std::string_view cuda_files[] = {
     "cuda/tma.cuh",         "cuda/cp_async.cuh",  "common/wgmma.cuh",      "cuda/wgmma.cuh",
     "cuda/control.cuh",     "common/atomic.cuh",  "cuda/atomic.cuh",       "common/reduce.cuh",
     "common/semaphore.cuh", "common/debug.cuh",   "common/part.cuh",       "common/dot.cuh",
+    "cuda/view.cuh",        "common/view.cuh",
 };
 constexpr std::string_view cpu_files[] = {
     "cpu/target.cuh",        "common/types.cuh", "common/order.cuh",  "cpu/host.cuh",
@@ -39,7 +40,8 @@ constexpr std::string_view cpu_files[] = {
     "cpu/fence.cuh",         "cpu/format.cuh",   "common/tma.cuh",    "cpu/tma.cuh",
     "cpu/cp_async.cuh",      "common/wgmma.cuh", "cpu/wgmma.cuh",     "cpu/control.cuh",
     "common/atomic.cuh",     "cpu/atomic.cuh",   "common/reduce.cuh", "common/semaphore.cuh",
-    "common/debug.cuh",      "common/part.cuh",  "common/dot.cuh",
+    "common/debug.cuh",      "common/part.cuh",  "common/dot.cuh",    "cpu/view.cuh",
+    "common/view.cuh",
 };
 
 // The emulator includes this file in a namespace of its own; a prelude in these.

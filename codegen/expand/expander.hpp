@@ -68,6 +68,7 @@ class Expander {
   void expand_one(const lowered::Elected& e);
   void expand_one(const lowered::Semaphore& s);
   void expand_one(const lowered::HostCall& t);
+  void expand_one(const lowered::Inline& t);
   void expand_one(const lowered::Scalar& s);
   void expand_one(const lowered::CopyStorage& c);
   void expand_one(const lowered::When& w);
@@ -230,6 +231,10 @@ class Expander {
   std::string unstored_message(StorageId storage) const;
   void check_accumulator(const lowered::Dot& d);
 
+  // inline.cpp: text of the user's
+  /// Of the text of an instruction, which is given parameters of these types.
+  std::size_t function_of(ValueId text, std::string parameters);
+
   // fetch.cpp
   void declare_tensor_maps();
   void begin_fetches();
@@ -377,6 +382,7 @@ class Expander {
   Table<BoxId, VariableId> tensor_maps_;     // parameters
   std::set<BarrierId> cluster_scopes_;       // at which other blocks tell of what threads did
   std::map<BarrierId, VariableId> phases_;   // of those that are tracked: a bit for each
+  std::map<std::pair<ValueId, std::string>, std::size_t> functions_;  // of texts, by parameters
 
   // Windows in registers of which nothing is known before the user stores it, by storage: the flag
   // that says whether that has happened.

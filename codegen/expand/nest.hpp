@@ -41,6 +41,13 @@ class Nest : private passes::Elements {
   /// The values that an index map yields for a program.
   std::vector<ExprId> index_map(RegionIndex region, int rank);
   ExprId pointer_to(ValueId ref);
+  /// What a text is given of a Ref.
+  struct Viewed {
+    thread::Inline::Operand operand;
+    bool shared = false, writable = false;
+  };
+  Viewed view_of(ValueId ref);
+  std::vector<ExprId> extents_of(ValueId ref);
 
  private:
   // what addresses and elements are made of

@@ -184,7 +184,7 @@ class Writer {
     type(in.type);
     list(in.attr.ints, [&](std::int64_t n) { number(n); });
     number(in.attr.bits);
-    if (is_debug_op(in.op) || in.op == Op::PrintLayout) text(in.attr.text);
+    if (says_something(in.op)) text(in.attr.text);
     list(in.args, [&](ValueId a) { use(a); });
     location(g_.location(v));
     list(in.regions, [&](RegionId r) { region(index(r)); });

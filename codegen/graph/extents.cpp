@@ -222,7 +222,7 @@ void check_views(const Graph& g) {
     for (const ValueId v : region.insts) {
       const Inst& in = g[v];
       const bool accesses = !in.args.empty() && g[in.args[0]].type.is_ref() &&
-                            !is_semaphore_op(in.op) && !effects(in.op).on_memory().empty();
+                            !is_semaphore_op(in.op) && !effects(in).on_memory().empty();
       if (in.op == Op::At || accesses)
         (void)infer(g, in.op, in.attr, in.args, in.type, g.location(v));
     }

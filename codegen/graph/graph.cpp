@@ -43,7 +43,8 @@ constexpr Effects syncing(Effects e) {
   e.syncs = true;
   return e;
 }
-constexpr Effects pure = {}, tells = {.tells = true}, regions = {.regions = true};
+constexpr Effects pure = {}, tells = {.tells = true}, regions = {.regions = true},
+                  as_said = {.as_said = true};
 
 constexpr OpInfo table[] = {
 #define PL_OP(Name, text, op_class, literals, min_args, max_args, rule, effects, ulp, spelling, \
@@ -65,7 +66,7 @@ constexpr OpInfo table[] = {
 // that says so.
 constexpr bool fits_class(const OpInfo& row) {
   switch (row.op_class) {
-  case OpClass::memory: return row.effects.count > 0 || row.effects.syncs;
+  case OpClass::memory: return row.effects.count > 0 || row.effects.syncs || row.effects.as_said;
   case OpClass::host: return row.effects.tells;
   case OpClass::control: return row.effects.count == 0;
   default: return row.effects.none();
@@ -220,13 +221,15 @@ ValueId Graph::root(ValueId ref) const {
 }
 
 bool Graph::reads(const Inst& inst, ValueId root_ref) const {
-  return std::ranges::any_of(effects(inst.op).on_memory(), [&](const Effect& e) {
+  const Effects all = effects(inst);
+  return std::ranges::any_of(all.on_memory(), [&](const Effect& e) {
     return e.reads() && root(inst.args[e.operand]) == root_ref;
   });
 }
 
 bool Graph::writes(const Inst& inst, ValueId root_ref) const {
-  return std::ranges::any_of(effects(inst.op).on_memory(), [&](const Effect& e) {
+  const Effects all = effects(inst);
+  return std::ranges::any_of(all.on_memory(), [&](const Effect& e) {
     return e.writes() && root(inst.args[e.operand]) == root_ref;
   });
 }

@@ -60,7 +60,8 @@ struct Effect {
 
 /// What an operation does besides giving a value.
 struct Effects {
-  std::array<Effect, 3> list = {};
+  static constexpr std::size_t most = 8;
+  std::array<Effect, most> list = {};
   std::size_t count = 0;
   bool syncs = false;     // waits or lets others go on: no access of any Ref moves across it
   bool is_async = false;  // its accesses go on behind it ...
@@ -68,12 +69,13 @@ struct Effects {
       0;                 // ... until this operand, a barrier, says so; 0: until they are awaited
   bool tells = false;    // tells the host something, in order with all that does
   bool regions = false;  // what its regions do
+  bool as_said = false;  // what the instruction says of each of its Refs; it stays where it is
 
   constexpr std::span<const Effect> on_operands() const { return {list.data(), count}; }
   /// Those that loads and stores could tell. The count of a semaphore is no memory to them: whoever
   /// touches one synchronises.
   constexpr std::span<const Effect> on_memory() const { return {list.data(), syncs ? 0 : count}; }
-  constexpr bool none() const { return count == 0 && !syncs && !tells && !regions; }
+  constexpr bool none() const { return count == 0 && !syncs && !tells && !regions && !as_said; }
 };
 
 enum class OpClass : std::uint8_t {
@@ -116,11 +118,11 @@ inline const Effects& effects(Op op) { return info(op).effects; }
 /// Whether it gives a value and does nothing else, whenever and however often it runs.
 inline bool is_pure(Op op) { return effects(op).none(); }
 inline bool reads_memory(Op op) {
-  return std::ranges::any_of(effects(op).on_memory(), &Effect::reads);
+  return effects(op).as_said || std::ranges::any_of(effects(op).on_memory(), &Effect::reads);
 }
 /// Whether memory may hold something else afterwards.
 inline bool writes_memory(Op op) {
-  return std::ranges::any_of(effects(op).on_memory(), &Effect::writes);
+  return effects(op).as_said || std::ranges::any_of(effects(op).on_memory(), &Effect::writes);
 }
 /// Whether it, or what its regions do, is wanted though nobody uses its value.
 inline bool acts(Op op) {
@@ -181,6 +183,9 @@ struct Inst {
   std::vector<RegionId> regions = {};
   bool operator==(const Inst&) const = default;
 };
+
+/// Those of its operation, and what the instruction itself says of its operands.
+Effects effects(const Inst& inst);
 
 struct Region {
   std::vector<ValueId> params = {};
@@ -401,6 +406,8 @@ struct Repeated {
 
 /// The result that a Get gives.
 std::size_t result_of(const Inst& get);
+/// What an InlineCuda gives.
+std::vector<Type> result_types(const Inst& inline_cuda);
 
 /// What an Atomic makes of an element and its operand.
 enum class Update : std::int64_t { add, max, min, bit_and, bit_or, bit_xor, exchange, compare };
@@ -483,6 +490,11 @@ bool blocks_may_wait(const Graph& g, Counting least = Counting::cluster);
 /// Whether a SemaphoreWait takes from the count what it waited for.
 bool waits_by_taking(const Inst& wait);
 
+/// Whether it has a text.
+constexpr bool says_something(Op op) {
+  return op == Op::DebugPrint || op == Op::DebugCheck || op == Op::PrintLayout ||
+         op == Op::InlineCuda;
+}
 /// DebugPrint and DebugCheck.
 constexpr bool is_debug_op(Op op) { return op == Op::DebugPrint || op == Op::DebugCheck; }
 struct DebugView {

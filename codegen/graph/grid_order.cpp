@@ -60,7 +60,7 @@ bool is_only_updated(const Graph& g, int output) {
       const auto is_written = [&](const Effect& e) {
         return e.writes() && g.alias_class(g.root(in.args[e.operand])) == memory;
       };
-      if (std::ranges::none_of(effects(in.op).on_memory(), is_written)) continue;
+      if (std::ranges::none_of(effects(in).on_memory(), is_written)) continue;
       if (in.op != Op::Atomic) return false;
       updated = true;
     }

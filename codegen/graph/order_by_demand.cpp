@@ -76,8 +76,9 @@ class DemandOrder {
 
   Touched touched(ValueId v) const {
     const Inst& in = inst(v);
-    const Effects& effects = effects_of_(in.op);
-    Touched result{.syncs = effects.syncs || effects.tells};
+    Effects effects = effects_of_(in.op);
+    if (effects.as_said) effects = graph::effects(in);
+    Touched result{.syncs = effects.syncs || effects.tells || effects.as_said};
     for (const Effect& e : effects.on_memory()) {
       const int c = alias_class(in.args[e.operand]);
       if (e.reads()) insert(result.reads, c);

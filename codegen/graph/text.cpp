@@ -232,7 +232,7 @@ class Printer {
     }
     const Inst& in = g_[v];
     std::string text = info(in.op).name + operands(in);
-    if (in.type.kind != Type::Kind::none || has_results(in.op)) {
+    if (in.type.kind != Type::Kind::none || has_results(in.op) || in.op == Op::InlineCuda) {
       define(v);
       const std::string type = to_string(in.type);
       text = name(v) + (type.empty() ? "" : ": " + type) + " = " + text;
@@ -278,6 +278,7 @@ class Printer {
     case Op::DebugPrint:
     case Op::DebugCheck: return " " + std::to_string(at(0)) + " " + quoted(in.attr.text) + text;
     case Op::PrintLayout: return " " + std::to_string(at(0)) + " " + quoted(in.attr.text) + text;
+    case Op::InlineCuda: text += " " + quoted(in.attr.text); break;
     case Op::Dot:
     case Op::Wgmma:
     case Op::WgmmaHeld:

@@ -67,6 +67,10 @@ Type rule_await_copies(const Context& c);
 Type rule_wgmma(const Context& c);
 Type rule_await_products(const Context& c);
 
+// Text of the user's own: inline.cpp.
+Type rule_inline_cuda(const Context& c);
+Type result_of_text(const Context& get);
+
 // Layouts of registers: register_layout.cpp.
 Type rule_layout_cast(const Context& c);
 Type rule_print_layout(const Context& c);

@@ -462,6 +462,7 @@ std::span<const ValueId> results(const Context& c) {
 
 Type rule_get(const Context& c) {
   expect_ints(c, 1);
+  if (c.graph[c.args[0]].op == Op::InlineCuda) return result_of_text(c);
   const std::span<const ValueId> given = results(c);
   const auto count = static_cast<std::int64_t>(given.size());
   const bool carries = repeats(c.graph[c.args[0]].op);

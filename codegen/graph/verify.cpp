@@ -296,6 +296,7 @@ class Verifier {
       return;
     }
     case Op::While: require(n == 2, "a wrong number of regions"); return;
+    case Op::InlineCuda: require(n <= 1, "a wrong number of regions"); return;
     default: require(n == (effects(in.op).regions ? 1 : 0), "a wrong number of regions");
     }
   }
@@ -314,7 +315,8 @@ class Verifier {
   void check_instruction(ValueId v) const {
     const Inst& in = g_[v];
     for (const ValueId arg : in.args) use(arg);
-    for (const Effect& e : effects(in.op).on_memory())
+    const Effects all = effects(in);
+    for (const Effect& e : all.on_memory())
       if (e.writes() && e.operand < in.args.size()) check_writable(in.args[e.operand]);
     if (in.op == Op::RefBitcast && !in.args.empty()) check_fill(in);
     require(form_ == Form::lowered || in.op != Op::Dot || in.args.empty() ||
@@ -327,7 +329,7 @@ class Verifier {
     require(form_ == Form::lowered || !is_semaphore_op(in.op) || mapping_of(in.args[0]) != nullptr,
             "a semaphore that no array counts");
     require(in.op == Op::Constant || in.attr.bits == 0, "bits on something other than a constant");
-    require(is_debug_op(in.op) || in.op == Op::PrintLayout || in.attr.text.empty(), "a text on something that says nothing");
+    require(says_something(in.op) || in.attr.text.empty(), "a text on something that says nothing");
   }
 
   // The block mapping whose Ref, in a body, a view leads to.
@@ -399,6 +401,7 @@ class Verifier {
 
   // Of what does not repeat: each region of a switch yields what its first does.
   void check_results(const Inst& in) const {
+    if (in.op == Op::InlineCuda) return check_meaning(in);
     if (!effects(in.op).regions || repeats(in.op)) return;
     const std::vector<ValueId>& first = g_[in.regions[0]].yields;
     require(has_results(in.op) || first.empty(), "the body of a when yields");
@@ -412,6 +415,16 @@ class Verifier {
                        to_string(g_[yields[i]].type) + " in region " + std::to_string(n)};
     }
     for (const ValueId y : first) require(g_[y].type.is_value(), "a region yields no value");
+  }
+
+  void check_meaning(const Inst& in) const {
+    if (in.regions.empty()) return;
+    const std::vector<ValueId>& yields = g_[in.regions[0]].yields;
+    const std::vector<Type> types = result_types(in);
+    require(yields.size() == types.size(),
+            "an inline_cuda means more or fewer results than it has");
+    for (std::size_t i = 0; i < types.size(); ++i)
+      require(g_[yields[i]].type == types[i], "an inline_cuda means a result of another type");
   }
 
   const Graph& g_;

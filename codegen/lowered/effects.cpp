@@ -242,6 +242,29 @@ class Visit {
     scratch(s.scratch);
     fill(s.storage);
   }
+  void operator()(const Inline& t) {
+    const graph::Inst& inst = g_[t.inst];
+    for (std::size_t i = 0; i < inst.args.size(); ++i)
+      if (g_[inst.args[i]].type.is_ref())
+        view(inst.args[i]);
+      else if (!t.operands[i])
+        control(inst.args[i]);
+    for (const StorageId s : t.operands)
+      if (s) add({.access = Access::read, .storage = s});
+    const graph::Effects said = graph::effects(inst);
+    for (const graph::Effect& e : said.on_operands()) {
+      const WindowId window = window_of(inst.args[e.operand]);
+      Effect on{.access = e.writes() ? Access::update : Access::read,
+                .role = e.writes() ? Role::result : Role::value,
+                .leaf = t.inst};
+      if (l_.windows[window].residency() == Residency::shared)
+        on.storage = l_.windows[window].storage();
+      else
+        on.window = window;
+      add(std::move(on));
+    }
+    for (const StorageId s : t.results) fill(s);
+  }
   void operator()(const HostCall& h) {
     for (const ValueId a : g_[h.inst].args)
       if (g_[a].type.shape.empty()) control(a);

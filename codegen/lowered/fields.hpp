@@ -310,6 +310,11 @@ PALLADIUM_FIELDS(HostCall) {
   f("inst", x.inst);
   f("scratch", x.scratch);
 }
+PALLADIUM_FIELDS(Inline) {
+  f("inst", x.inst);
+  f("operands", x.operands);
+  f("results", x.results);
+}
 PALLADIUM_FIELDS(Scalar) {
   f("value", x.value);
   f("storage", x.storage);
@@ -392,11 +397,11 @@ PALLADIUM_FIELDS(Program) {
 
 /// What statements and sinks are called, by their place among the alternatives.
 inline constexpr const char* statement_words[] = {
-    "nest",       "dot",    "copy",         "arrive",        "wait",     "close",
-    "wait_group", "fence",  "sync",         "set_registers", "relayout", "semaphore",
-    "host_call",  "scalar", "copy_storage", "when",          "if_whole", "if_masked",
-    "loop",       "while",  "switch",       "scope",         "warps",    "elected",
-    "grid_loop",  "window", "advance",      "lead",          "ahead"};
+    "nest",       "dot",       "copy",   "arrive",        "wait",     "close",
+    "wait_group", "fence",     "sync",   "set_registers", "relayout", "semaphore",
+    "host_call",  "inline",    "scalar", "copy_storage",  "when",     "if_whole",
+    "if_masked",  "loop",      "while",  "switch",        "scope",    "warps",
+    "elected",    "grid_loop", "window", "advance",       "lead",     "ahead"};
 inline constexpr const char* sink_words[] = {"assign", "stage", "store", "update", "reduce", "scan",
                                              "print",  "fill",  "flush", "spill",  "clear"};
 static_assert(std::size(statement_words) == std::variant_size_v<decltype(Statement::what)>);

@@ -126,6 +126,8 @@ class Walk {
     const auto found = results_.find(inst.args[0]);
     if (found != results_.end() && number < found->second.size())
       numbers_.set(v, found->second[number]);
+    else if (g_[inst.args[0]].op == Op::InlineCuda && numbers_.decides(v))
+      numbers_.suppose(v, {5, static_cast<int>(graph::index(v))});
   }
 
   void begin(RegionId r, std::size_t first, const std::vector<std::uint64_t>& carries) {
@@ -219,7 +221,7 @@ class Walk {
       return inst.op == Op::Load ? load(v, inst) : store(v, inst);
     default: break;
     }
-    const graph::Effects& e = graph::effects(inst.op);
+    const graph::Effects e = graph::effects(inst);
     if (e.syncs || e.is_async)
       return stop(
           v, fmt::format("what {} does for others is not known here", graph::info(inst.op).name));
@@ -337,7 +339,9 @@ class Walk {
     const ValueId ref = inst.args[operand];
     if (is_own(ref)) return;
     int region = viewed(ref);
-    if (graph::MemoryView::of(inst).mask != graph::no_value)
+    const bool masked =
+        inst.op != Op::InlineCuda && graph::MemoryView::of(inst).mask != graph::no_value;
+    if (masked || (inst.op == Op::InlineCuda && kind == Kind::write))
       way_.regions[static_cast<std::size_t>(region)].is_exact = false;
     Event e{.kind = kind, .by = v};
     (kind == Kind::read ? e.from : e.to) = region;

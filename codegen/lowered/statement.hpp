@@ -469,10 +469,18 @@ struct HostCall {
   StorageId scratch = {};  // in shared memory, by which all threads learn of that place
 };
 
+/// The user's text that `inst`, an InlineCuda, is, by each thread of the Pallas thread: on the
+/// storages of its operands, none of scalars and Refs, and of all of its results.
+struct Inline {
+  ValueId inst = graph::no_value;
+  std::vector<StorageId> operands = {}, results = {};
+};
+
 struct Statement {
   std::variant<LoopNest, Dot, Copy, Arrive, Wait, Close, WaitGroup, Fence, Sync, SetRegisters,
-               Relayout, Semaphore, HostCall, Scalar, CopyStorage, When, IfWhole, IfMasked, Loop,
-               While, Switch, Scope, Warps, Elected, GridLoop, EnterWindow, Advance, Lead, Ahead>
+               Relayout, Semaphore, HostCall, Inline, Scalar, CopyStorage, When, IfWhole, IfMasked,
+               Loop, While, Switch, Scope, Warps, Elected, GridLoop, EnterWindow, Advance, Lead,
+               Ahead>
       what = Sync{};
   Location at = {};
   StatementId id = {};  // from number_statements on

@@ -163,6 +163,14 @@ class Text {
   void print(const HostCall& t) {
     line(value(t.inst) + (!t.scratch ? "" : fmt::format(" through s{}", t.scratch)));
   }
+  void print(const Inline& t) {
+    std::string results, operands;
+    for (const StorageId s : t.results) results += fmt::format("s{} ", s);
+    for (const StorageId s : t.operands)
+      if (s) operands += fmt::format(" s{}", s);
+    line(results + (results.empty() ? "" : "= ") + value(t.inst) +
+         (operands.empty() ? "" : " of" + operands));
+  }
   void print(const Scalar& s) {
     line(fmt::format("s{} = {}{}", s.storage, value(s.value), redirects(s.redirects)));
   }

@@ -299,7 +299,8 @@ class Purposes {
   }
   // Whether it is there for the time that it takes, or gives others.
   bool lasts(const Statement& s) const {
-    if (std::holds_alternative<SetRegisters>(s.what)) return true;
+    if (std::holds_alternative<SetRegisters>(s.what) || std::holds_alternative<Inline>(s.what))
+      return true;
     const auto* const waits = std::get_if<Semaphore>(&s.what);
     return waits != nullptr && l_.graph[waits->inst].op == graph::Op::Delay;
   }

@@ -31,7 +31,8 @@ void Analysis::visit(const Graph& g, graph::RegionId region, int loop_inst) {
     number(v);
     const Inst& inst = g[v];
     for (ValueId a : inst.args) users[index(a)].push_back(v);
-    if (graph::writes_memory(inst.op)) writes.push_back(v);
+    const graph::Effects all = graph::effects(inst);
+    if (std::ranges::any_of(all.on_memory(), &graph::Effect::writes)) writes.push_back(v);
     if (graph::effects(inst.op).syncs) syncs.push_back(position[index(v)]);
     for (graph::RegionId r : inst.regions) {
       const int around = graph::repeats(inst.op) ? static_cast<int>(index(v)) : loop_inst;
@@ -68,8 +69,17 @@ ValueId root_of(const Graph& g, ValueId memory_op) {
   return g.root(inst.args[graph::effects(inst.op).on_memory()[0].operand]);
 }
 
+std::vector<ValueId> roots_written(const Graph& g, ValueId v) {
+  std::vector<ValueId> roots;
+  const graph::Effects all = graph::effects(g[v]);
+  for (const graph::Effect& e : all.on_memory())
+    if (e.writes()) roots.push_back(g.root(g[v].args[e.operand]));
+  return roots;
+}
+
 bool is_whole_access(const Graph& g, ValueId memory_op) {
   const Inst& inst = g[memory_op];
+  if (inst.op == Op::InlineCuda) return false;
   const graph::MemoryView m = graph::MemoryView::of(inst);
   return g[inst.args[0]].op == Op::Param && m.mask == graph::no_value && inst.op != Op::Atomic;
 }

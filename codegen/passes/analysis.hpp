@@ -48,6 +48,8 @@ void insert_before(graph::Graph& g, graph::ValueId v, graph::ValueId before);
 
 /// The Ref operand of a memory operation, down to the body's parameter.
 graph::ValueId root_of(const graph::Graph& g, graph::ValueId memory_op);
+/// Those of all that an operation writes.
+std::vector<graph::ValueId> roots_written(const graph::Graph& g, graph::ValueId v);
 
 /// Whether the memory operation takes its whole root Ref, unmasked.
 bool is_whole_access(const graph::Graph& g, graph::ValueId memory_op);

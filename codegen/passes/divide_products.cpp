@@ -57,8 +57,10 @@ class DividedProducts {
   bool is_loaded(ValueId v) const {
     if (g_[v].op != Op::Load || graph::MemoryView::of(g_[v]).mask != graph::no_value) return false;
     const int memory = g_.alias_class(root_of(g_, v));
-    return std::ranges::none_of(
-        a_.writes, [&](ValueId w) { return g_.alias_class(root_of(g_, w)) == memory; });
+    return std::ranges::none_of(a_.writes, [&](ValueId w) {
+      return std::ranges::any_of(roots_written(g_, w),
+                                 [&](ValueId root) { return g_.alias_class(root) == memory; });
+    });
   }
 
   // The sum of a product and something else, where nobody else reads the product; else no_value.

@@ -9,6 +9,7 @@
 
 #include "codegen/passes/accumulators.hpp"
 #include "codegen/passes/analysis.hpp"
+#include "codegen/passes/inline.hpp"
 #include "codegen/passes/iteration_bounds.hpp"
 #include "codegen/passes/operands.hpp"
 #include "codegen/passes/passes.hpp"
@@ -56,14 +57,18 @@ class Placement {
     find_moving();
     find_scaled();
     for (const ValueId w : a_.writes)
-      writes_[g_.alias_class(root_of(g_, w))].push_back(a_.position[index(w)]);
+      for (const ValueId root : roots_written(g_, w))
+        writes_[g_.alias_class(root)].push_back(a_.position[index(w)]);
   }
 
   void run() {
     l_.storage_of.assign(g_.insts.size(), {});
     for (auto it = a_.order.rbegin(); it != a_.order.rend(); ++it) place(*it);
     for (ValueId v : a_.order)
-      if (graph::has_results(g_[v].op)) join_results(v);
+      if (graph::has_results(g_[v].op))
+        join_results(v);
+      else if (g_[v].op == Op::InlineCuda)
+        place_results_of_text(l_, a_, v);
   }
 
   /// Where values leave a thread no registers: those that an operation makes of others which live

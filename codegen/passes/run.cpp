@@ -111,7 +111,8 @@ class Runner {
   // Whether a user says what a warpgroup does, or holds.
   bool is_of_a_warpgroup() const {
     return std::ranges::any_of(g_.insts, [](const graph::Inst& i) {
-      return graph::is_product_by_hand(i.op) || i.op == graph::Op::LayoutCast;
+      return graph::is_product_by_hand(i.op) || i.op == graph::Op::LayoutCast ||
+             i.op == graph::Op::InlineCuda;
     });
   }
 

@@ -47,8 +47,8 @@ Extents whole_shape(const RegisterLayout& said, const Extents& shape, const Exte
 
 class Said {
  public:
-  Said(const Program& l, ValueId v)
-      : l_(l), v_(v), said_(RegisterLayout::of(l.graph[v])), type_(l.graph[v].type) {}
+  Said(const Program& l, RegisterLayout said, const graph::Type& type, const char* by, Location at)
+      : l_(l), said_(std::move(said)), type_(type), by_(by), at_(at) {}
 
   Layout run() {
     const std::int64_t rank = std::ssize(type_.shape) + std::ssize(said_.reduced);
@@ -65,9 +65,8 @@ class Said {
 
  private:
   [[noreturn]] void fail(const std::string& why) const {
-    throw CompileError(l_.graph.location(v_),
-                       fmt::format("layout_cast: {} of {} is no layout: {}", to_string(said_),
-                                   graph::to_string(type_), why));
+    throw CompileError(at_, fmt::format("{}: {} of {} is no layout: {}", by_, to_string(said_),
+                                        graph::to_string(type_), why));
   }
 
   Layout whole() const {
@@ -107,9 +106,10 @@ class Said {
   }
 
   const Program& l_;
-  const ValueId v_;
   const RegisterLayout said_;
   const graph::Type& type_;
+  const char* const by_;
+  const Location at_;
 };
 
 std::string of_memory(const Storage& s) {
@@ -130,7 +130,16 @@ std::string lies(const Program& l, ValueId v) {
 
 }  // namespace
 
-Layout said_layout(const Program& l, ValueId layout_cast) { return Said(l, layout_cast).run(); }
+Layout said_layout(const Program& l, ValueId layout_cast) {
+  const graph::Inst& inst = l.graph[layout_cast];
+  return said_layout(l, RegisterLayout::of(inst), inst.type, "layout_cast",
+                     l.graph.location(layout_cast));
+}
+
+Layout said_layout(const Program& l, const RegisterLayout& said, const graph::Type& type,
+                   const char* by, Location at) {
+  return Said(l, said, type, by, at).run();
+}
 
 void tell_layouts(Program& l) {
   for (std::size_t i = 0; i < l.graph.insts.size(); ++i) {

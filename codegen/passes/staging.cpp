@@ -127,6 +127,10 @@ class Staging {
     if (!w.is_direct() || !w.read_only || w.mapping < 0) return false;
     const BlockMapping& m = g_.mapping.block_mappings[w.mapping];
     const Extents& shape = g_[w.root].type.shape;
+    const auto is_of_text = [&](const graph::Inst& i) {
+      return i.op == Op::InlineCuda && g_.reads(i, w.root);
+    };
+    if (std::ranges::any_of(g_.insts, is_of_text)) return false;
     return m.memory_space == Space::automatic && m.num_indices() == m.block_shape.size() &&
            !shape.empty() && graph::element_count(shape) > 0;
   }

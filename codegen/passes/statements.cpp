@@ -11,6 +11,7 @@
 #include "codegen/passes/accumulators.hpp"
 #include "codegen/passes/analysis.hpp"
 #include "codegen/passes/async_copies.hpp"
+#include "codegen/passes/inline.hpp"
 #include "codegen/passes/operands.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/passes/products.hpp"
@@ -140,6 +141,7 @@ class Building {
     case Op::Delay: semaphore(out, v); return;
     case Op::DebugPrint:
     case Op::DebugCheck: tell(out, v); return;
+    case Op::InlineCuda: add_text(l_, a_, v, out); return;
     case Op::BarrierArrive:
     case Op::BarrierWait:
     case Op::BarrierTest:

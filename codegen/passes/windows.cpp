@@ -327,8 +327,11 @@ class WindowPlacement {
     for (const graph::Alias& a : g_.aliases) {
       if (a.input != w.mapping) continue;
       for (ValueId s : analysis_.writes) {
-        const WindowId written = l_.window_of[root_of(g_, s)];
-        if (!written || l_.windows[written].mapping != g_.mapping.num_inputs + a.output) continue;
+        const auto is_output = [&](ValueId root) {
+          const WindowId written = l_.window_of[root];
+          return written && l_.windows[written].mapping == g_.mapping.num_inputs + a.output;
+        };
+        if (std::ranges::none_of(roots_written(g_, s), is_output)) continue;
         if (!l_.sequential_axes.empty()) return true;
         for (ValueId r : accesses(w, false))
           if (may_follow(r, s)) return true;

@@ -133,7 +133,7 @@ class Verify {
       const Call* const call = std::get_if<Call>(&s.what);
       const Statements* const body = body_of(s);
       return std::holds_alternative<Sync>(s.what) || std::holds_alternative<Wgmma>(s.what) ||
-             (body != nullptr && waits(*body)) ||
+             std::holds_alternative<Inline>(s.what) || (body != nullptr && waits(*body)) ||
              (call != nullptr && device::info(call->function).effects.by != device::Group::thread);
     });
   }

@@ -161,6 +161,18 @@ struct Wgmma {
   ExprId accumulate = no_expr;
 };
 
+/// A call of Program::functions[function], the user's text.
+struct Inline {
+  /// Registers, a number, or of a Ref what a View holds: where its first element is, and along each
+  /// dimension how far apart elements are and how many there are.
+  struct Operand {
+    ExprId value = no_expr;
+    std::vector<ExprId> strides = {}, extents = {};
+  };
+  std::size_t function = 0;
+  std::vector<Operand> operands = {};
+};
+
 /// The emulator reports `message` where the condition does not hold; nothing in a cubin.
 struct Check {
   ExprId condition = no_expr;
@@ -197,7 +209,7 @@ struct Origin : Location {
 
 struct Statement {
   std::variant<Let, Declare, Assign, Block, If, Else, For, While, BreakUnless, Load, Store, Flush,
-               Update, Copy, Call, Wgmma, Check, CheckRange, Sync, Comment>
+               Update, Copy, Call, Wgmma, Inline, Check, CheckRange, Sync, Comment>
       what = Sync{};
   Origin at = {};
 };
@@ -214,6 +226,13 @@ inline Statements* body_of(Statement& s) {
 
 inline const Statements* body_of(const Statement& s) { return body_of(const_cast<Statement&>(s)); }
 
+/// A function of the user's, in front of the kernel.
+struct Function {
+  std::string name, parameters;
+  std::vector<std::string> text;  // lines of its body
+  Origin at = {};
+};
+
 struct Program {
   std::string entry;  // name of the extern "C" __global__ function
   std::vector<KernelParameter> parameters;
@@ -226,6 +245,7 @@ struct Program {
   bool approx_math = false;
   Location at;
   Exprs exprs;
+  std::vector<Function> functions = {};
   Statements body;
 };
 
@@ -293,6 +313,9 @@ struct ExprVisit {
   }
   void operator()(Call& x) const { all(x.args), each(x.to), all(x.at); }
   void operator()(Wgmma& x) const { each(x.registers, x.a, x.b, x.accumulate); }
+  void operator()(Inline& x) const {
+    for (Inline::Operand& o : x.operands) each(o.value), all(o.strides), all(o.extents);
+  }
   void operator()(Check& x) const { each(x.condition, x.value, x.test); }
   void operator()(CheckRange& x) const { each(x.low, x.high, x.test, x.of_call); }
   void operator()(Sync&) const {}

@@ -91,6 +91,8 @@ class Reader {
                             },
                             [&](const Call& x) { call(x, times); },
                             [&](const Wgmma& x) { wgmma(x, times); },
+                            // What the user's text takes nobody knows.
+                            [](const Inline&) {},
                             // Nothing of these is in a cubin.
                             [](const Check&) {}, [](const CheckRange&) {}, [](const Comment&) {},
                             [&](const Sync&) { add(&InstructionMix::barriers, times); }},

@@ -8,6 +8,7 @@
 #include "codegen/trace/accumulators.hpp"
 #include "codegen/trace/body.hpp"
 #include "codegen/trace/clusters.hpp"
+#include "codegen/trace/inline.hpp"
 #include "codegen/trace/recorder.hpp"
 #include "palladium/control.hpp"
 #include "palladium/error.hpp"
@@ -38,6 +39,7 @@ struct Building::State {
   void open();
   void name_refs();
   std::vector<ValueId> next_carries(const Value* yielded);
+  std::vector<ValueId> meant(const Value* yielded, int count) const;
   void close(const Value* yielded, int count);
   void check_warps() const;
   void join_branches();
@@ -354,6 +356,25 @@ Building::Building(const gpu::WarpMesh& mesh, const Expression& expression) {
   state_ = state.release();
 }
 
+Building::Building(const InlineText& text, const Expression& expression) {
+  const Location at = Access::at(expression);
+  auto state = std::make_unique<State>(Op::InlineCuda, "inline_cuda", Access::mark(expression), at);
+  trace::InlineParts parts = trace::parts_of(state->recorder, text);
+  state->args = std::move(parts.args);
+  state->attr = std::move(parts.attr);
+  state->carried = std::move(parts.results);
+  state->touched = std::move(parts.touched);
+  state->gives = text.count > 0;
+  if (!text.options.interpret) {
+    state->finish();
+    state_ = state.release();
+    return;
+  }
+  state->regions.push_back(state->recorder.graph.add_region());
+  state->recorder.enter(state->regions[0]);
+  state_ = state.release();
+}
+
 Value Building::warp() const {
   const State& s = *state_;
   const auto kind = static_cast<std::int64_t>(graph::AxisKind::warp);
@@ -427,6 +448,8 @@ void Building::State::close(const Value* yielded, int count) {
       trace::expect_given(v, what, at);
       if (!trace::is_literal(v)) (void)recorder.id(v, what, at);
     }
+  else if (op == Op::InlineCuda)
+    yields = meant(yielded, count);
   else if (op == Op::Scoped)
     for (int i = 0; i < count; ++i) yields.push_back(recorder.typed(yielded[i], what, at));
   else
@@ -451,6 +474,23 @@ void Building::State::check_warps() const {
   const Location line = recorder.graph.location(where);
   throw CompileError(line.line ? line : at,
                      std::string(graph::info(recorder.graph[where].op).name) + ": " + problem);
+}
+
+// What the text gives, by what it means.
+std::vector<ValueId> Building::State::meant(const Value* yielded, int count) const {
+  if (count != std::ssize(carried))
+    throw CompileError(at, "inline_cuda: the text has " + std::to_string(carried.size()) +
+                               " results, but .interpret returns " + std::to_string(count));
+  std::vector<ValueId> yields;
+  for (std::size_t i = 0; i < carried.size(); ++i) {
+    yields.push_back(recorder.typed(yielded[i], carried[i].dtype, what, at, carried[i].shape));
+    const Type& type = recorder.graph[yields.back()].type;
+    if (!(type == carried[i]))
+      throw CompileError(at, "inline_cuda: result " + std::to_string(i) + " is " +
+                                 graph::to_string(carried[i]) + ", but .interpret returns " +
+                                 graph::to_string(type));
+  }
+  return yields;
 }
 
 std::vector<ValueId> Building::State::next_carries(const Value* yielded) {

@@ -35,7 +35,10 @@ class Accesses {
 
   void check_region(std::size_t body, RegionId region) {
     for (const ValueId v : g_[region].insts) {
-      for (const graph::Effect& e : graph::effects(g_[v].op).on_memory()) check_access(body, v, e);
+      {
+        const graph::Effects all = graph::effects(g_[v]);
+        for (const graph::Effect& e : all.on_memory()) check_access(body, v, e);
+      }
       for (const RegionId inner : g_[v].regions) check_region(body, inner);
     }
   }

@@ -16,7 +16,10 @@
 
 namespace palladium {
 struct ReduceOptions;
+namespace gpu {
+class InlineOperand;
 }
+}  // namespace palladium
 
 namespace palladium::trace {
 
@@ -358,6 +361,9 @@ class Access {
   static const Value& value(const Bound& b) { return b.value_; }
   static Location at(const Bound& b) { return b.at_; }
   static Mark& mark(const Bound& b) { return b.mark_; }
+
+  struct InlineFields;  // codegen/trace/inline.hpp
+  static InlineFields fields(const gpu::InlineOperand& o);
 
   static IndexMapBase* function(const IndexMap& m) { return m.map_.operator->(); }
   static Location at(const IndexMap& m) { return m.at_; }

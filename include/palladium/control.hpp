@@ -57,6 +57,7 @@ namespace detail {
 
 class Bound;
 class Operands;
+struct InlineText;
 
 // ---- what a body hands on
 
@@ -215,6 +216,7 @@ class PALLADIUM_API Building {
   Building(const char* what, const Bound& which, int branches);  // cond, switch_
   Building(const ScratchTypes& types, const ScopedOptions& options, const Expression& at);  // scope
   Building(const gpu::WarpMesh& mesh, const Expression& at);  // core_map over warps
+  Building(const InlineText& text, const Expression& at);     // inline_cuda
   ~Building();
   Building(const Building&) = delete;
 

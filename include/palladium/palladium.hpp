@@ -43,6 +43,7 @@
 #include "palladium/gpu/pipeline.hpp"
 #include "palladium/gpu/wgmma.hpp"
 #include "palladium/gpu/layout.hpp"
+#include "palladium/gpu/inline.hpp"
 #include "palladium/semaphore.hpp"
 #include "palladium/version.hpp"
 // clang-format on

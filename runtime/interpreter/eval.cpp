@@ -139,6 +139,8 @@ void start(Frame& f, std::span<const ValueId> carries, std::span<const ValueId> 
     std::memcpy(f.bytes(params[i]), f.bytes(carries[i]), f.plan().bytes(carries[i]));
 }
 
+}  // namespace
+
 void hand_on(Frame& f, ValueId v, std::size_t region) {
   const std::vector<Plan::Handing>& all = f.plan().handed_on(v, region);
   for (const Plan::Handing& h : all)
@@ -147,8 +149,6 @@ void hand_on(Frame& f, ValueId v, std::size_t region) {
     std::memcpy(f.staged(h.to), h.staged ? f.staged(h.stage) : f.bytes(h.from),
                 f.plan().bytes(h.from));
 }
-
-}  // namespace
 
 void eval_Loop(Frame& f, ValueId v, const Inst& inst) {
   const graph::LoopView loop = graph::LoopView::of(inst);

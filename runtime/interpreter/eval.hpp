@@ -147,6 +147,8 @@ Frame& in_block(Frame& f, ValueId by, ValueId rank);
 
 /// The elements of a Ref, which this agent reads asynchronously.
 void read_elements(Frame& f, ValueId by, ValueId from, std::byte* to, race::Agent reading);
+/// The results of an operation become what its region has yielded.
+void hand_on(Frame& f, ValueId v, std::size_t region);
 /// CompileError where the access is of an accumulator to which a product may still add.
 void refuse_under_way(Frame& f, ValueId access);
 

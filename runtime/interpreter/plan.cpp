@@ -130,7 +130,8 @@ class Plan::Placement {
       const std::uint32_t last = last_use_[index(v)];
       take(v);
       keep_until(alive, last, v);
-      if (graph::has_results(inst.op)) plan_results(v, alive);
+      const bool means = inst.op == Op::InlineCuda && !inst.regions.empty();
+      if (graph::has_results(inst.op) || means) plan_results(v, alive);
       for (const RegionId inner : inst.regions) place(inner);
       std::erase_if(alive, [&](const Room& room) {
         if (room.last > position) return false;

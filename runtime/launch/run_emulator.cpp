@@ -1,6 +1,8 @@
 #include "runtime/launch/run_emulator.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 
 #include "codegen/base/architecture.hpp"
 #include "codegen/base/format.hpp"
@@ -8,6 +10,7 @@
 #include "codegen/base/packed.hpp"
 #include "codegen/base/profile.hpp"
 #include "codegen/cuda/emit.hpp"
+#include "codegen/graph/inline.hpp"
 #include "codegen/thread/occupancy.hpp"
 #include "runtime/build/key.hpp"
 #include "runtime/device/target.hpp"
@@ -104,6 +107,38 @@ class Told {
                   g.name, launch, e.resident_blocks, e.arch, gpu));
 }
 
+void refuse_ptx(const graph::Graph& g) {
+  const graph::ValueId v = graph::bare_ptx(g);
+  if (v == graph::no_value) return;
+  throw CompileError(g.location(v),
+                     fmt::format("inline_cuda '{}': the emulator runs CUDA C++ and no PTX; write "
+                                 "it by functions of pl:: (codegen/device/waist.def), or say what "
+                                 "it means, .interpret = [&] {{ return ...; }}, and run the kernel "
+                                 "on the interpreter",
+                                 graph::InlineView::of(g[v]).name));
+}
+
+// What the host compiler refuses in text of the user's is the user's to mend: the log begins with
+// the number of a line of the kernel's text.
+[[noreturn]] void blame_text(const graph::Graph& g, const Emulated& e, const InternalError& error) {
+  const std::string log = error.what();
+  const std::string_view where = "kernel.cu:";
+  for (std::size_t at = log.find(where); at != log.npos; at = log.find(where, at + 1)) {
+    const std::size_t line = std::strtoul(log.c_str() + at + where.size(), nullptr, 10);
+    if (line == 0 || line > e.lines.size()) continue;
+    for (std::uint32_t v = 0; v < g.insts.size(); ++v) {
+      const Location own = g.where[v], told = e.lines[line - 1];
+      if (g.insts[v].op != graph::Op::InlineCuda || own.line != told.line) continue;
+      throw CompileError(
+          own, fmt::format("inline_cuda '{}': the host compiler refuses the text; on "
+                           "the emulator it has the names of the device library, "
+                           "pl::, and no others of CUDA\n{}",
+                           graph::InlineView::of(g.insts[v]).name, log.substr(log.find('\n') + 1)));
+    }
+  }
+  throw error;
+}
+
 bool is_aliased(const graph::Graph& g, std::size_t output) {
   for (const graph::Alias& a : g.aliases)
     if (a.output == static_cast<int>(output)) return true;
@@ -114,6 +149,7 @@ bool is_aliased(const graph::Graph& g, std::size_t output) {
 
 std::shared_ptr<const Emulated> emulate(const Specialization& s) {
   const profile::Range range("lower", s.graph.name);
+  refuse_ptx(s.graph);
   std::string arch = default_arch();
   const cuda::Emitted emitted = cuda::emit(s.graph, text_options(arch));
   if (s.graph.mapping.debug) log::show(emitted.text);
@@ -192,6 +228,8 @@ void run_emulator(const Specialization& s, const Emulated& emulated, std::span<c
       interpreter::place_blocks(g, invocation(s, arguments, outputs, symbols));
     if (e.at().line != 0) throw;
     throw CompileError(g.at, e.what());  // about the host compiler
+  } catch (const InternalError& e) {
+    blame_text(g, emulated, e);
   } catch (const Error&) {
     told.drain();
     throw;

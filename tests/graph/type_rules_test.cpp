@@ -149,6 +149,8 @@ const std::vector<Case> accepted = {
     {Op::AwaitProducts, ARGS(), {{1}, 0}, {}, ""},
     {Op::LayoutCast, ARGS(x.f), {{2, 0}, 0}, {}, "f32[4,8]"},
     {Op::PrintLayout, ARGS(x.f), {{0}, 0, "{}"}, {}, ""},
+    {Op::InlineCuda, ARGS(x.f, x.ref, x.s), {{0, 0, 0, 2, 0, 0, 0, 1, 8, 0}, 0, "text x y n -> z:f16\nz[0] = n;"}, {}, ""},
+    {Op::Get, ARGS(x.k.b.add(Op::InlineCuda, {}, Attr{{0, 2, 4, 8, 0, 0, 0}, 0, "text -> a:f16 b:i32\n"})), {{0}, 0}, {}, "f16[4,8]"},
     {Op::Atomic, ARGS(x.ref, x.f, x.c), {{1, 0, 0}, 0}, {}, "f32[4,8]"},
     {Op::Atomic, ARGS(x.iref, x.i, x.i), {{0, 1, 7}, 0}, {}, "i32[4,8]"},
     {Op::At, ARGS(x.ref, x.i), {at({{.is_slice = false, .dynamic = true, .array = true}, all8}), 0}, {}, "ref block f32[4,8,8]"},
@@ -309,6 +311,15 @@ const std::vector<Case> refused = {
     {Op::LayoutCast, ARGS(x.f), {{2}, 0}, {}, "layout_cast: a layout is malformed"},
     {Op::LayoutCast, ARGS(x.s), {{2, 0}, 0}, {}, "layout_cast: expected an array, given i32[]"},
     {Op::PrintLayout, ARGS(x.f), {{-1}, 0}, {}, "print_layout: expected a text with {}, given \"\""},
+    {Op::InlineCuda, ARGS(x.f), {{0, 0}, 0, "text x"}, {}, "inline_cuda: it is malformed"},
+    {Op::InlineCuda, ARGS(x.f), {{0, 0, 2}, 0, "text x\n"}, {}, "inline_cuda: it is malformed"},
+    {Op::InlineCuda, ARGS(x.f), {{0, 0, 0, 0}, 0, "text x\n"}, {}, "inline_cuda: it is malformed"},
+    {Op::InlineCuda, ARGS(x.f), {{0, 4, 0}, 0, "text x\n"}, {}, "inline_cuda: it is malformed"},
+    {Op::InlineCuda, ARGS(x.f), {{0, 1, 0}, 0, "text x\n"}, {}, "inline_cuda: expected a Ref as 'x', given f32[4,8]"},
+    {Op::InlineCuda, ARGS(x.ref), {{0, 0, 0}, 0, "text x\n"}, {}, "inline_cuda: expected a value as 'x', given ref block f32[4,8]"},
+    {Op::InlineCuda, ARGS(x.acc), {{0, 1, 0}, 0, "text x\n"}, {}, "inline_cuda: expected a Ref of global or shared memory as 'x', given ref accumulator f32[64,16]"},
+    {Op::InlineCuda, ARGS(x.f), {{1, 0, 0}, 0, "text x\nmov $y, $x;"}, {}, "inline_cuda: '$y' is the name of no operand and of no result"},
+    {Op::Get, ARGS(x.k.b.add(Op::InlineCuda, {}, Attr{{0}, 0, "text\n"})), {{0}, 0}, {}, "get: expected a result below 0, given 0"},
     {Op::SemaphoreSignal, ARGS(x.iref, x.s), {}, {}, "semaphore_signal: expected a semaphore, given ref block i32[4,8]"},
     {Op::SemaphoreWait, ARGS(x.sem, x.t), {{1}, 0}, {}, "semaphore_wait: expected i32[] as what is waited for, given bool[]"},
     {Op::Delay, ARGS(x.f), {}, {}, "delay: expected i32[] as the nanoseconds, given f32[4,8]"},
@@ -369,7 +380,7 @@ TEST_CASE(
   for (const Case& c : accepted) {
     Fixture x;
     const std::vector<ValueId> args = c.args(x);
-    const graph::Effects& effects = graph::effects(c.op);
+    const graph::Effects effects = graph::effects(Inst{c.op, {}, c.attr, args, {}});
     INFO(info(c.op).name);
     for (std::size_t i = 0; i < args.size(); ++i) {
       INFO("operand " << i);

@@ -107,6 +107,14 @@ host_call
 if_masked
 if_whole
   reads block window
+inline
+  reads control storage
+  reads subscript storage
+  reads value storage
+  reads value window
+  updates result storage
+  updates result window
+  writes result storage
 lead
   updates block ring
 loop

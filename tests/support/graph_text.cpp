@@ -411,6 +411,20 @@ class Reader {
     return v;
   }
 
+  // With \n for the end of a line.
+  static std::string quoted(Line& l) {
+    l.expect("\"");
+    std::string text;
+    for (;;) {
+      text += l.until("\"");
+      if (!text.ends_with('\\')) break;
+      text.back() = '"';
+    }
+    for (std::size_t at = 0; (at = text.find('\\', at)) != std::string::npos; ++at)
+      text.replace(at, 2, text[at + 1] == 'n' ? "\n" : text.substr(at + 1, 1));
+    return text;
+  }
+
   void operands(Line& l, Inst& in) {
     std::vector<std::int64_t>& ints = in.attr.ints;
     switch (in.op) {
@@ -456,6 +470,7 @@ class Reader {
       ints = {a, b, tf32};
       return;
     }
+    case Op::InlineCuda: in.attr.text = quoted(l); break;
     case Op::Loop:
       if (l.take("carry"))
         for (const ValueId v : values(l)) in.args.push_back(v);
