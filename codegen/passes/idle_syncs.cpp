@@ -1,8 +1,8 @@
 // One thread arrives for all of a Pallas thread, who wait for each other in front of that: it tells
-// of what they have done. Where they have touched no memory since they last did, the products alone
-// that each knows to be over, they need not; and where each has waited for a barrier a product
-// stands in between, which all of them begin together: the arrival of one may complete that barrier
-// again.
+// of what they have done. Where they have touched no memory since they last did, nor fenced what
+// they did, the products alone that each knows to be over, they need not; and where each has waited
+// for a barrier a product stands in between, which all of them begin together: the arrival of one
+// may complete that barrier again.
 #include <algorithm>
 
 #include "codegen/lowered/effects.hpp"
@@ -65,9 +65,13 @@ class IdleSyncs {
     return a != nullptr && a->bytes == 0 && l_.barriers[a->barrier].by_hand;
   }
 
+  // A fence is of what a thread did before, whenever that was; what one thread waited for the
+  // others know behind a barrier.
   bool touches(const Statement& s) const {
     const Effects all = effects(l_, s);
+    if (all.fences) return true;
     return std::ranges::any_of(all, [&](const Effect& e) {
+      if (e.elected && e.completion == device::Effects::Role::awaits) return true;
       if (e.elected || e.proxy != device::Proxy::generic || e.role == Effect::Role::barrier)
         return false;
       return e.storage ? l_.storages[e.storage].in_shared()

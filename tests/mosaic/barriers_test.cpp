@@ -29,6 +29,34 @@ TEST_CASE("warpgroups that arrive at a barrier and wait for it meet there [M45]"
   });
 }
 
+TEST_CASE(
+    "what all threads of a warpgroup committed before it arrived another copies that waited") {
+  for_each_target("commits", [](Target target) {
+    gpu::KernelOptions options = two_threads;
+    options.interpret = InterpretParams{.detect_races = true};
+    options.scratch_types = {gpu::SMEM({2, 128}, f32),
+                             gpu::Barrier({.num_arrivals = 2, .num_barriers = 2})};
+    const Kernel k = gpu::kernel(
+        [](Ref o, Ref s, Ref b) {
+          const Value wg = axis_index("wg");
+          const auto meet = [&](int number) {
+            gpu::barrier_arrive(b.at(number));
+            gpu::barrier_wait(b.at(number));
+          };
+          s[wg] = full({128}, 2, f32);
+          meet(0);
+          gpu::commit_smem();
+          meet(1);
+          pl::when(wg == 0, [&] {
+            gpu::copy_smem_to_gmem(s, o);
+            gpu::wait_smem_to_gmem(0);
+          });
+        },
+        options);
+    for (const float x : elements<float>(k.on(target)())) CHECK(x == 2);
+  });
+}
+
 TEST_CASE("what a warpgroup stored before it arrived another reads that waited [M45]") {
   for_each_target("hands_over", [](Target target) {
     gpu::KernelOptions options = two_threads;
