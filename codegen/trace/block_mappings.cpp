@@ -156,6 +156,9 @@ BlockMapping Tracer::mapping_of(const ArrayOperand& array, const BlockSpec& spec
   if (spec.pipeline_mode.given && m.buffers < 1)
     fail(spec.at,
          origin + ": pl::Buffered has at least one buffer, given " + std::to_string(m.buffers));
+  if (spec.delay_release != 0 || !spec.transforms.empty())
+    fail(spec.at,
+         origin + ": delay_release and transforms are of blocks of a plgpu::emit_pipeline");
   m.dense = array.dense;
   m.alignment = std::max(array.alignment, type.dtype.bytes());
   if (m.memory_space == Space::regs)

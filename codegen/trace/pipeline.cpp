@@ -2,318 +2,185 @@
 #include "palladium/gpu/pipeline.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 
 #include "codegen/trace/body.hpp"
-#include "palladium/error.hpp"
+#include "codegen/trace/pipeline_blocks.hpp"
 #include "palladium/gpu.hpp"
 #include "palladium/ops.hpp"
 
 namespace palladium::detail {
 
-using graph::SubscriptDim;
-using trace::Attr;
-using trace::Extents;
+using trace::Blocks;
+using trace::CutArray;
 using trace::Op;
 using trace::Recorder;
-using trace::Type;
-using trace::ValueId;
+using trace::Ring;
 
 namespace {
 
-/// An array, and how the pipeline cuts it.
-struct Operand {
-  std::string name;  // "args[0]"
-  BlockSpec spec;
-  ValueId array;
-  Type type;      // of the array
-  Extents block;  // of a block: what the body gets
-  bool is_whole;  // the body gets the array
-  // Of the blocks, and the number of the room of an output.
-  ValueId rooms = graph::no_value, slot = graph::no_value;
+class EmittedLoop {
+ public:
+  EmittedLoop(Recorder& recorder, PipelineBody& body, const gpu::EmitPipelineOptions& o,
+              const std::vector<Ref>& arrays, Location at)
+      : recorder_(recorder),
+        body_(body),
+        blocks_(recorder, "emit_pipeline",
+                {o.grid, o.in_specs, o.out_specs, o.max_concurrent_steps}, arrays, at),
+        at_(at) {}
+
+  std::vector<Value> run(const std::vector<Value>& init);
+
+ private:
+  ScratchTypes scratch() const;
+  void open(Refs scratch);
+  void begin(const Value& step);
+  void end(const Value& step);
+  void store(const CutArray& o, std::size_t number, const Value& step);
+  void refill(const Ring& ring, const Value& step);
+
+  Value slot_of(int slots, const Value& step) const {
+    return blocks_.apply(Op::Rem, step, Value(slots));
+  }
+  Ref barrier(const Ring& ring, const Value& slot) const {
+    return recorder_.ref(ring.ready).at({thread_, slot}, at_);
+  }
+  Ref number_of_room(const CutArray& o) const { return recorder_.ref(o.room).at(0, at_); }
+
+  Recorder& recorder_;
+  PipelineBody& body_;
+  Blocks blocks_;
+  Location at_;
+  Value thread_ = Value(0);
+  std::vector<Value> rooms_;  // that this step has of each operand
 };
 
-}  // namespace
-
-struct Pipeline::State {
-  State(Recorder& recorder, const gpu::EmitPipelineOptions& options, Location at)
-      : recorder(recorder), options(options), at(at) {}
-
-  [[noreturn]] void fail(const std::string& what) const {
-    throw CompileError(at, "emit_pipeline: " + what);
-  }
-  Value apply(Op op, const Value& a, const Value& b) const {
-    return trace::elementwise(op, {a, b}, at);
-  }
-  Value slot_of(const Value& step) const { return apply(Op::Rem, step, Value(slots)); }
-  Ref barrier(const Value& step) const {
-    return recorder.ref(barriers).at({thread, slot_of(step)}, at);
-  }
-  Ref room(const Operand& o, const Value& number) const {
-    return recorder.ref(o.rooms).at(number, at);
-  }
-  Ref number_of_room(const Operand& o) const { return recorder.ref(o.slot).at(0, at); }
-
-  void add(const BlockSpec& spec, const Ref& array, std::string name);
-  void set_steps();
-  std::vector<Value> indices_of(const Value& step) const;
-  std::vector<Value> starts_of(const Operand& o, const Value& step) const;
-  Ref view_of(const Operand& o, const Value& step) const;
-  void fetch(const Value& step);
-  void send(Operand& o, const Value& step);
-  Value is_last(const Operand& o, const Value& step) const;
-  bool has_staged(std::size_t begin, std::size_t end) const {
-    return std::any_of(operands.begin() + static_cast<std::ptrdiff_t>(begin),
-                       operands.begin() + static_cast<std::ptrdiff_t>(end),
-                       [](const Operand& o) { return !o.is_whole; });
-  }
-  bool fetches() const { return has_staged(0, inputs); }
-  bool sends() const { return has_staged(inputs, operands.size()); }
-
-  Recorder& recorder;
-  const gpu::EmitPipelineOptions& options;
-  Location at;
-  std::vector<Operand> operands;  // inputs first
-  std::size_t inputs = 0;
-  int slots = 1;
-  std::optional<std::int64_t> known_steps = {};
-  Value steps, thread = Value(0);
-  ValueId barriers = graph::no_value;
-  std::vector<Value> indices;  // of this step
-  std::vector<Ref> blocks;
-  std::vector<Value> rooms;  // of outputs: which of them this step has
-};
-
-// ---- what there is
-
-void Pipeline::State::add(const BlockSpec& spec, const Ref& array, std::string name) {
-  const ValueId id = recorder.id(array, "emit_pipeline", at);
-  const Type type = recorder.graph[id].type;
-  if (type.space != Space::gmem) fail(name + " is " + graph::to_string(type) + ", and not in GMEM");
-  const bool is_whole = spec.whole || spec.memory_space.space == Space::gmem;
-  Operand o{std::move(name), spec, id, type, {}, is_whole};
-  if (!is_whole && spec.block_shape.size() != type.shape.size())
-    fail(o.name + ": the block has " + std::to_string(spec.block_shape.size()) +
-         " dimensions, and the array is " + graph::to_string(type));
-  for (std::size_t d = 0; !is_whole && d < type.shape.size(); ++d) {
-    const BlockDim& b = spec.block_shape[d];
-    const std::string where = o.name + ": dimension " + std::to_string(d) + " of the block ";
-    if (b.kind == BlockDim::Kind::bounded_slice || b.kind == BlockDim::Kind::indirect ||
-        b.pad_lo + b.pad_hi > 0)
-      fail(where + "is a number of elements, pl::squeezed, or pl::Element without padding");
-    if (b.kind == BlockDim::Kind::blocked && type.shape[d] % b.size != 0)
-      fail(where + "has " + std::to_string(b.size) + " elements, which do not divide the " +
-           std::to_string(type.shape[d]) + " of the array");
-    if (b.kind != BlockDim::Kind::squeezed) o.block.push_back(b.size);
-  }
-  operands.push_back(std::move(o));
-}
-
-void Pipeline::State::set_steps() {
-  slots = options.max_concurrent_steps;
-  if (slots < 1) fail("max_concurrent_steps must be 1 or more, given " + std::to_string(slots));
-  std::int64_t product = 1;
-  bool is_known = true;
-  steps = Value(1);
-  for (const Value& size : options.grid) {
-    if (trace::is_literal(size)) {
-      const std::int64_t n = trace::literal(size).integer;
-      if (n < 1)
-        fail("All elements in the grid must be strictly positive, given " + std::to_string(n));
-      product *= n;
-    }
-    is_known = is_known && trace::is_literal(size);
-    steps = apply(Op::Mul, steps, size);
-  }
-  if (!is_known) return;
-  if (product > INT32_MAX) fail("a pipeline has at most 2^31 - 1 steps");
-  known_steps = product;
-  steps = Value(product);
-  slots = static_cast<int>(std::min<std::int64_t>(slots, product));
-}
-
-Pipeline::Pipeline(const gpu::EmitPipelineOptions& options, std::vector<Ref> arrays, Location at)
-    : state_(new State(Recorder::current("emit_pipeline", at), options, at)) {
-  State& s = *state_;
-  const std::size_t inputs = options.in_specs.size();
-  if (arrays.size() != inputs + options.out_specs.size())
-    s.fail("expected " + std::to_string(inputs) + " inputs and " +
-           std::to_string(options.out_specs.size()) +
-           " outputs, as there are specifications, given " + std::to_string(arrays.size()) +
-           " Refs");
-  for (std::size_t i = 0; i < arrays.size(); ++i)
-    if (i < inputs)
-      s.add(options.in_specs[i], arrays[i], "args[" + std::to_string(i) + "]");
-    else
-      s.add(options.out_specs[i - inputs], arrays[i],
-            "outputs[" + std::to_string(i - inputs) + "]");
-  s.inputs = inputs;
-  s.set_steps();
-}
-
-Pipeline::~Pipeline() { delete state_; }
-
-ScratchTypes Pipeline::scratch() const {
+ScratchTypes EmittedLoop::scratch() const {
   ScratchTypes all;
-  const State& s = *state_;
-  for (std::size_t i = 0; i < s.operands.size(); ++i) {
-    const Operand& o = s.operands[i];
+  for (std::size_t i = 0; i < blocks_.operands.size(); ++i) {
+    const CutArray& o = blocks_.operands[i];
     if (o.is_whole) continue;
-    Extents rooms = o.block;
-    rooms.insert(rooms.begin(), s.slots);
-    all.list.push_back({"", gpu::SMEM(trace::to_shape(rooms), o.type.dtype, s.at)});
-    if (i >= s.inputs) all.list.push_back({"", gpu::REGS({1}, i32, s.at)});
+    all.list.push_back({"", blocks_.rooms_of(o)});
+    if (i >= blocks_.inputs) all.list.push_back({"", gpu::REGS({1}, i32, at_)});
   }
   return all;
 }
 
-// ---- steps
-
-// Row by row.
-std::vector<Value> Pipeline::State::indices_of(const Value& step) const {
-  std::vector<Value> found(options.grid.size());
-  Value rest = step;
-  for (std::size_t d = found.size(); d-- > 0;) {
-    found[d] = d == 0 ? rest : apply(Op::Rem, rest, options.grid[d]);
-    if (d > 0) rest = apply(Op::Div, rest, options.grid[d]);
+// Asks for the blocks of the first steps.
+void EmittedLoop::open(Refs scratch) {
+  int next = 0;
+  for (std::size_t i = 0; i < blocks_.operands.size(); ++i) {
+    CutArray& o = blocks_.operands[i];
+    if (o.is_whole) continue;
+    o.rooms = recorder_.id(scratch[next++], "emit_pipeline", at_);
+    if (i < blocks_.inputs) continue;
+    o.room = recorder_.id(scratch[next++], "emit_pipeline", at_);
+    palladium::store(number_of_room(o), Value(0));
   }
-  return found;
-}
-
-// Of the block in each dimension of its array.
-std::vector<Value> Pipeline::State::starts_of(const Operand& o, const Value& step) const {
-  std::vector<BlockIndex> found;
-  if (o.spec.index_map) {
-    const std::vector<Value> ids = indices_of(step);
-    IndexMapBase& map = *Access::function(o.spec.index_map);
-    if (!map.call(ids.data(), static_cast<int>(ids.size()), nullptr, 0, found))
-      fail(o.name + ": the index map takes a pl::Index per axis of the grid, of which there are " +
-           std::to_string(ids.size()));
-  } else {
-    found.assign(o.type.shape.size(), BlockIndex(Value(0)));
-  }
-  if (found.size() != o.type.shape.size())
-    fail(o.name + ": the index map returns " + std::to_string(found.size()) +
-         " indices for a block of " + std::to_string(o.type.shape.size()) + " dimensions");
-  std::vector<Value> starts;
-  for (std::size_t d = 0; d < found.size(); ++d) {
-    const BlockDim& b = o.spec.block_shape[d];
-    const bool by_blocks = b.kind == BlockDim::Kind::blocked && b.size > 1;
-    starts.push_back(by_blocks ? apply(Op::Mul, found[d].start, Value(b.size)) : found[d].start);
-  }
-  return starts;
-}
-
-Ref Pipeline::State::view_of(const Operand& o, const Value& step) const {
-  graph::Subscript chosen;
-  std::vector<ValueId> args{o.array};
-  bool is_all = true;
-  const std::vector<Value> starts = starts_of(o, step);
-  for (std::size_t d = 0; d < starts.size(); ++d) {
-    const BlockDim& b = o.spec.block_shape[d];
-    const bool is_slice = b.kind != BlockDim::Kind::squeezed;
-    SubscriptDim dim{.is_slice = is_slice, .size = is_slice ? b.size : 1};
-    if (trace::is_literal(starts[d])) {
-      dim.start = trace::literal(starts[d]).integer;
-    } else {
-      dim.dynamic = true;
-      args.push_back(recorder.i32_scalar(starts[d], "emit_pipeline", "an index of a block", at));
+  if (blocks_.rings.empty()) return;
+  const trace::Threads& threads = recorder_.threads[recorder_.body];
+  if (threads.count > 1) thread_ = axis_index(threads.name.c_str(), at_);
+  for (Ring& ring : blocks_.rings) {
+    const trace::Extents all{threads.count, ring.slots};
+    ring.ready = recorder_.share(blocks_.barriers(all, ring.inputs.size()), at_);
+    for (int step = 0; step < ring.slots; ++step) {
+      const auto fetch = [&] { blocks_.fetch(ring, step, step, barrier(ring, step)); };
+      if (blocks_.known_steps || !ring.follows_grid)
+        fetch();
+      else
+        when(blocks_.apply(Op::Lt, Value(step), blocks_.steps), fetch);
     }
-    is_all = is_all && is_slice && !dim.dynamic && dim.size == o.type.shape[d];
-    chosen.dims.push_back(dim);
   }
-  if (is_all) return recorder.ref(o.array);
-  return recorder.ref(
-      recorder.builder().add(Op::At, std::move(args), Attr{chosen.encode(), 0}, {}, at));
+  for (const Ring& ring : blocks_.rings)
+    if (!ring.follows_grid) gpu::barrier_wait(barrier(ring, Value(0)), at_);
 }
 
-void Pipeline::State::fetch(const Value& step) {
-  for (std::size_t i = 0; i < inputs; ++i)
-    if (const Operand& o = operands[i]; !o.is_whole) {
-      const Ref from = view_of(o, step), to = room(o, slot_of(step)), done = barrier(step);
-      gpu::copy_gmem_to_smem(from, to, done, {}, at);
-    }
+void EmittedLoop::begin(const Value& step) {
+  for (const Ring& ring : blocks_.rings)
+    if (ring.follows_grid) gpu::barrier_wait(barrier(ring, slot_of(ring.slots, step)), at_);
+  int rooms = 0;
+  for (std::size_t i = blocks_.inputs; i < blocks_.operands.size(); ++i)
+    if (const CutArray& o = blocks_.operands[i]; !o.is_whole)
+      rooms = rooms == 0 ? o.slots : std::min(rooms, o.slots);
+  if (rooms > 0) gpu::wait_smem_to_gmem(rooms - 1, {.wait_read_only = true}, at_);
+  rooms_.assign(blocks_.operands.size(), Value(0));
+  for (std::size_t i = 0; i < blocks_.operands.size(); ++i) {
+    const CutArray& o = blocks_.operands[i];
+    if (o.is_whole) continue;
+    if (i >= blocks_.inputs)
+      rooms_[i] = load(number_of_room(o));
+    else if (o.follows_grid)
+      rooms_[i] = slot_of(o.slots, step);
+  }
 }
 
-// Whether the step behind has another block, or there is none.
-Value Pipeline::State::is_last(const Operand& o, const Value& step) const {
-  const Value next = apply(Op::Add, step, Value(1));
-  Value last = apply(Op::Ge, next, steps);
-  const std::vector<Value> here = starts_of(o, step), there = starts_of(o, next);
-  for (std::size_t d = 0; d < here.size(); ++d)
-    if (!trace::is_literal(here[d]) || !trace::is_literal(there[d]))
-      last = apply(Op::Or, last, apply(Op::Ne, here[d], there[d]));
+// Copies back what no step behind this one has, to go on with the next room.
+void EmittedLoop::store(const CutArray& o, std::size_t number, const Value& step) {
+  when(blocks_.is_last(o, step), [&] {
+    gpu::copy_smem_to_gmem(blocks_.room(o, rooms_[number]), blocks_.view_of(o, step),
+                           {.commit_group = false}, at_);
+    const Value next = slot_of(o.slots, blocks_.apply(Op::Add, rooms_[number], Value(1)));
+    palladium::store(number_of_room(o), next);
+  });
+}
+
+// The room of the step `delay` before this one gets the block of the step that has it next.
+void EmittedLoop::refill(const Ring& ring, const Value& step) {
+  if (!ring.follows_grid || blocks_.known_steps == ring.slots) return;
+  const Value ahead = blocks_.apply(Op::Add, step, Value(ring.slots - ring.delay));
+  Value is_there = blocks_.apply(Op::Lt, ahead, blocks_.steps);
+  if (ring.delay > 0)
+    is_there = blocks_.apply(Op::And, is_there, blocks_.apply(Op::Ge, step, Value(ring.delay)));
+  when(is_there, [&] {
+    const Value slot = slot_of(ring.slots, ahead);
+    blocks_.fetch(ring, ahead, slot, barrier(ring, slot));
+  });
+}
+
+void EmittedLoop::end(const Value& step) {
+  if (blocks_.has_outputs()) {
+    gpu::commit_smem(at_);
+    for (std::size_t i = blocks_.inputs; i < blocks_.operands.size(); ++i)
+      if (!blocks_.operands[i].is_whole) store(blocks_.operands[i], i, step);
+    gpu::commit_smem_to_gmem_group(at_);
+  }
+  for (const Ring& ring : blocks_.rings) refill(ring, step);
+}
+
+std::vector<Value> EmittedLoop::run(const std::vector<Value>& init) {
+  const auto count = static_cast<int>(init.size());
+  std::vector<Value> last(init.size());
+  const Expression expression(at_);
+  Building scope(scratch(), {}, expression);
+  const Parameter all{Parameter::Kind::rest, 0};
+  int first = 0;
+  scope.operands().match(&all, 1, &first);
+  open(scope.operands().rest(first));
+  {
+    const Bound lo(0, at_), hi(blocks_.steps, at_);
+    Building loop(lo, hi, {}, init.data(), count);
+    const Value step = loop.index();
+    std::vector<Value> carries;
+    for (int i = 0; i < count; ++i) carries.push_back(loop.carry(i));
+    begin(step);
+    const std::vector<Value> next = trace::call_body(body_, blocks_, blocks_.indices_of(step),
+                                                     blocks_.blocks_of(rooms_), carries);
+    end(step);
+    loop.close(next.data(), count);
+    for (int i = 0; i < count; ++i) last[static_cast<std::size_t>(i)] = loop.result(i);
+  }
+  if (blocks_.has_outputs()) gpu::wait_smem_to_gmem(0, {}, at_);
+  scope.close(last.data(), count);
+  for (int i = 0; i < count; ++i) last[static_cast<std::size_t>(i)] = scope.result(i);
   return last;
 }
 
-void Pipeline::open(Refs scratch) {
-  State& s = *state_;
-  int next = 0;
-  for (std::size_t i = 0; i < s.operands.size(); ++i) {
-    Operand& o = s.operands[i];
-    if (o.is_whole) continue;
-    o.rooms = s.recorder.id(scratch[next++], "emit_pipeline", s.at);
-    if (i < s.inputs) continue;
-    o.slot = s.recorder.id(scratch[next++], "emit_pipeline", s.at);
-    store(s.number_of_room(o), Value(0));
-  }
-  if (!s.fetches()) return;
-  Recorder& recorder = s.recorder;
-  const trace::Threads& threads = recorder.threads[recorder.body];
-  if (threads.count > 1) s.thread = axis_index(threads.name.c_str(), s.at);
-  const auto staged =
-      std::count_if(s.operands.begin(), s.operands.begin() + static_cast<std::ptrdiff_t>(s.inputs),
-                    [](const Operand& o) { return !o.is_whole; });
-  const Extents all{threads.count, s.slots};
-  s.barriers = recorder.share(Type::ref(u64, all, Space::barrier, static_cast<int>(staged)), s.at);
-  for (int step = 0; step < s.slots; ++step)
-    if (s.known_steps)
-      s.fetch(Value(step));
-    else
-      when(s.apply(Op::Lt, Value(step), s.steps), [&] { s.fetch(Value(step)); });
-}
+}  // namespace
 
-Value Pipeline::steps() const { return state_->steps; }
-const std::vector<Value>& Pipeline::indices() const { return state_->indices; }
-const Ref& Pipeline::block(std::size_t number) const { return state_->blocks[number]; }
-
-void Pipeline::begin(const Value& step) {
-  State& s = *state_;
-  s.indices = s.indices_of(step);
-  s.blocks.clear();
-  s.rooms.assign(s.operands.size(), Value(0));
-  if (s.fetches()) gpu::barrier_wait(s.barrier(step), s.at);
-  if (s.sends()) gpu::wait_smem_to_gmem(s.slots - 1, {.wait_read_only = true}, s.at);
-  for (std::size_t i = 0; i < s.operands.size(); ++i) {
-    const Operand& o = s.operands[i];
-    if (!o.is_whole) s.rooms[i] = i < s.inputs ? s.slot_of(step) : Value(load(s.number_of_room(o)));
-    s.blocks.push_back(o.is_whole ? s.recorder.ref(o.array) : s.room(o, s.rooms[i]));
-  }
-}
-
-void Pipeline::end(const Value& step) {
-  State& s = *state_;
-  if (s.sends()) {
-    gpu::commit_smem(s.at);
-    for (std::size_t i = s.inputs; i < s.operands.size(); ++i) {
-      const Operand& o = s.operands[i];
-      if (o.is_whole) continue;
-      when(s.is_last(o, step), [&] {
-        gpu::copy_smem_to_gmem(s.blocks[i], s.view_of(o, step), {.commit_group = false}, s.at);
-        const Value next = s.slot_of(s.apply(Op::Add, s.rooms[i], Value(1)));
-        store(s.number_of_room(o), next);
-      });
-    }
-    gpu::commit_smem_to_gmem_group(s.at);
-  }
-  if (!s.fetches() || s.known_steps == s.slots) return;
-  const Value ahead = s.apply(Op::Add, step, Value(s.slots));
-  when(s.apply(Op::Lt, ahead, s.steps), [&] { s.fetch(ahead); });
-}
-
-void Pipeline::close() {
-  if (state_->sends()) gpu::wait_smem_to_gmem(0, {}, state_->at);
+std::vector<Value> emit_pipeline(PipelineBody& body, const gpu::EmitPipelineOptions& options,
+                                 const std::vector<Ref>& arrays, Location at) {
+  Recorder& recorder = Recorder::current("emit_pipeline", at);
+  return EmittedLoop(recorder, body, options, arrays, at).run(options.init_carry);
 }
 
 }  // namespace palladium::detail

@@ -267,6 +267,11 @@ struct BlockSpecOptions {
   /// What elements of a block hold that lie beyond the array, at its end or in the padding of an
   /// Element, on every target; a store there changes nothing. None: they are undefined.
   std::optional<double> fill = {};
+  /// How the memory of blocks of a plgpu::emit_pipeline lies; inferred where none are given.
+  std::vector<gpu::Transform> transforms = {};
+  /// Steps of a plgpu::emit_pipeline behind which the memory of a block of an input is filled
+  /// again: as many as products may be under way behind its body.
+  int delay_release = 0;
 };
 
 /// How an array is cut into blocks. Without a shape a block is the whole array, without an index
@@ -281,12 +286,16 @@ class BlockSpec {
         memory_space(options.memory_space),
         pipeline_mode(options.pipeline_mode),
         fill(options.fill),
+        transforms(std::move(options.transforms)),
+        delay_release(options.delay_release),
         whole(false),
         at(at) {}
   BlockSpec(BlockSpecOptions options, Location at = here())
       : memory_space(options.memory_space),
         pipeline_mode(options.pipeline_mode),
         fill(options.fill),
+        transforms(std::move(options.transforms)),
+        delay_release(options.delay_release),
         at(at) {}
   /// For a rank that is known only at run time.
   static BlockSpec of(std::vector<BlockDim> shape, IndexMap map = {}, BlockSpecOptions options = {},
@@ -311,6 +320,8 @@ class BlockSpec {
   MemorySpace memory_space = {};
   Buffered pipeline_mode = {};
   std::optional<double> fill = {};
+  std::vector<gpu::Transform> transforms = {};
+  int delay_release = 0;
   bool whole = true;  ///< the block is the array
   Location at = {};
 };

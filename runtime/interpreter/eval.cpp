@@ -43,6 +43,11 @@ void Frame::open_scoped(ValueId param, std::string name) {
              .try_emplace(param, type(param), std::move(name),
                           poison_ ? poison_bits(dtype(param)) : 0)
              .first;
+  // What is a thread's own copies touch, too.
+  if (races && it->second.races == nullptr && type(param).space == Space::smem &&
+      graph::has_async_ops(graph()))
+    it->second.races =
+        &races->add_memory(it->second.name(), it->second.dtype(), it->second.ref_shape());
   std::erase_if(products, [&](const ProductUnderWay& p) { return p.accumulator == &it->second; });
   it->second.poison();
   it->second.bind(view(param));

@@ -161,6 +161,134 @@ TEST_CASE("each warpgroup of a block may have a pipeline of its own") {
   });
 }
 
+TEST_CASE("a pipeline hands on what its body carries [M79]") {
+  for_each_target("carry", [](Target target) {
+    const Kernel k = gpu::kernel(
+        [](Ref x, Ref o, Ref last) {
+          const auto [count, sum] = gpu::emit_pipeline(
+              [](Steps, Ref in, Ref out, Value count, Value sum) {
+                out[_] = full({64, 32}, count, f32);
+                return pl::carry(count + 1, sum + in[_]);
+              },
+              {.grid = {4},
+               .in_specs = {columns(32)},
+               .out_specs = {columns(32)},
+               .max_concurrent_steps = 2,
+               .init_carry = {0, zeros({64, 32}, f32)}})(x, o);
+          last[_] = sum + count.astype(f32);
+        },
+        {.name = "carry", .out_type = {{{64, 128}, f32}, {{64, 32}, f32}}});
+    const auto [o, last] = k.on(target)(on(target, counted({64, 128}))).unpack<2>();
+    const std::vector<float> blocks = elements<float>(o), sums = elements<float>(last);
+    bool right = true;
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+      right = right && blocks[i] == static_cast<float>(i % 128 / 32);
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      right = right && sums[i] == static_cast<float>(4 * (i / 32 * 128 + i % 32) + 6 * 32 + 4);
+    CHECK(right);
+  });
+}
+
+TEST_CASE(
+    "an input that is the same for all steps is copied once, others as far ahead as said [M94]") {
+  for_each_target("once", [](Target target) {
+    const Kernel k = gpu::kernel(
+        [](Ref n, Ref x, Ref y, Ref o) {
+          const Value row = n[1];
+          gpu::emit_pipeline([](Steps, Ref in, Ref same, Ref out) { out[_] = in[_] + same[_]; },
+                             {.grid = {n[0]},
+                              .in_specs = {BlockSpec{{64, 32},
+                                                     [](Index i) {
+                                                       return Indices{0, i};
+                                                     },
+                                                     {.pipeline_mode = Buffered(3)}},
+                                           BlockSpec{{64, 32},
+                                                     [=](Index) {
+                                                       return Indices{row * 1, 0};
+                                                     }}},
+                              .out_specs = {columns(32)},
+                              .max_concurrent_steps = 2})(x, y, o);
+        },
+        {.name = "once",
+         .out_type = {{64, 128}, f32},
+         .interpret = InterpretParams{.detect_races = true}});
+    const Array n = make_array<std::int32_t>({2}, [](std::int64_t i) { return i == 0 ? 4 : 1; });
+    const Array y = make_array<float>({128, 32}, [](std::int64_t i) { return i / 2048; });
+    CHECK(is_next(k.on(target)(on(target, n), on(target, counted({64, 128})), on(target, y))));
+    const std::string graph =
+        k.lower(ShapeDtype{{2}, i32}, ShapeDtype{{64, 128}, f32}, ShapeDtype{{128, 32}, f32})
+            .graph();
+    CHECK_THAT(graph, ContainsSubstring("smem f32[3,64,32]") &&
+                          ContainsSubstring("smem f32[1,64,32]") &&
+                          ContainsSubstring("smem f32[2,64,32]"));
+  });
+}
+
+TEST_CASE("rooms that products under way read are filled again later [M70]") {
+  for (const bool trans_a : {false, true})
+    for (const bool trans_b : {false, true})
+      for_each_target("delayed", [&](Target target) {
+        const auto spec = [](bool transposed, std::int64_t m, std::int64_t k, auto map) {
+          const std::vector<BlockDim> block =
+              transposed ? std::vector<BlockDim>{k, m} : std::vector<BlockDim>{m, k};
+          return BlockSpec::of(block, map, {.delay_release = 1});
+        };
+        const auto as = [](const Ref& r, bool transposed) {
+          return transposed ? gpu::transpose_ref(r, {1, 0}) : r;
+        };
+        const Kernel k = gpu::kernel(
+            [=](Ref a, Ref b, Ref c) {
+              run_scoped(
+                  [&](Ref acc) {
+                    gpu::emit_pipeline(
+                        [=](Steps, Ref a, Ref b) {
+                          gpu::wgmma(acc, as(a, trans_a), as(b, trans_b));
+                          gpu::wgmma_wait(1);
+                        },
+                        {.grid = {5},
+                         .in_specs = {spec(trans_a, 64, 64,
+                                           [=](Index k) {
+                                             return trans_a ? Indices{k, 0} : Indices{0, k};
+                                           }),
+                                      spec(trans_b, 64, 64,
+                                           [=](Index k) {
+                                             return trans_b ? Indices{0, k} : Indices{k, 0};
+                                           })},
+                         .max_concurrent_steps = 2})(a, b);
+                    c[_] = acc[_];
+                  },
+                  {gpu::ACC({64, 64})});
+            },
+            {.name = "delayed",
+             .out_type = {{64, 64}, f32},
+             .interpret = InterpretParams{.detect_races = true}});
+        const auto matrix = [](std::int64_t rows, std::int64_t columns, bool transposed, int by) {
+          const std::int64_t width = transposed ? rows : columns;
+          return make_array<float>(transposed ? Shape{columns, rows} : Shape{rows, columns},
+                                   [=](std::int64_t i) {
+                                     const std::int64_t r = transposed ? i % width : i / width;
+                                     const std::int64_t c = transposed ? i / width : i % width;
+                                     return (r * 3 + c * by) % 5 - 2;
+                                   })
+              .astype(f16);
+        };
+        const Array a = matrix(64, 320, trans_a, 5), b = matrix(320, 64, trans_b, 2);
+        const std::vector<float> c = elements<float>(k.on(target)(on(target, a), on(target, b)));
+        bool right = true;
+        for (int i = 0; i < 64; ++i)
+          for (int j = 0; j < 64; ++j) {
+            int sum = 0;
+            for (int p = 0; p < 320; ++p)
+              sum += ((i * 3 + p * 5) % 5 - 2) * ((p * 3 + j * 2) % 5 - 2);
+            right = right && c[static_cast<std::size_t>(64 * i + j)] == static_cast<float>(sum);
+          }
+        CHECK(right);
+        if (target == Target::interpreter)
+          CHECK_THAT(verdict_of(k, {ShapeDtype{a.shape(), f16}, ShapeDtype{b.shape(), f16}}),
+                     Catch::Matchers::StartsWith("good"));
+      });
+}
+
 std::string traced(gpu::EmitPipelineOptions options, int refs = 2) {
   return refused([&] {
     gpu::kernel(
@@ -200,6 +328,21 @@ TEST_CASE("a pipeline of no steps, and one whose blocks do not fit, are refused 
                                "which there are 2"));
   CHECK_THAT(over({4}, columns(32), 0),
              ContainsSubstring("max_concurrent_steps must be 1 or more"));
+  BlockSpec late = columns(32);
+  late.delay_release = 2;
+  CHECK_THAT(over({4}, late, 2),
+             ContainsSubstring("args[0]: max_concurrent_steps, 2, must be greater than "
+                               "delay_release, 2"));
+  CHECK_THAT(
+      refused([] {
+        const BlockSpec block{{8}, [](Index i) { return i; }, {.delay_release = 1}};
+        pallas_call(
+            [](Ref x, Ref o) { o[_] = x[_]; },
+            {.out_type = {{16}, f32}, .grid = {2}, .in_specs = {block}, .out_specs = {block}})
+            .lower(ShapeDtype{{16}, f32});
+      }),
+      ContainsSubstring("args[0]: delay_release and transforms are of blocks of a "
+                        "plgpu::emit_pipeline"));
   CHECK_THAT(over({4}, {{32}, [](Index i) { return Indices{i}; }}),
              ContainsSubstring("args[0]: the block has 1 dimensions, and the array is ref gmem "
                                "f32[64,128]"));
