@@ -15,6 +15,12 @@ ExprId Nest::pointer_to(ValueId ref) {
 
 void Expander::expand_one(const lowered::Semaphore& s) {
   const graph::Inst& i = g_[s.inst];
+  if (i.op == graph::Op::GridDependencyWait || i.op == graph::Op::LaunchDependents) {
+    b_.add(thread::Call{.function = i.op == graph::Op::LaunchDependents
+                                        ? Row::griddepcontrol_launch_dependents
+                                        : Row::griddepcontrol_wait});
+    return;
+  }
   if (i.op == graph::Op::Delay) {
     b_.add(thread::Call{.function = Row::delay, .args = {scalar(i.args[0])}});
     return;

@@ -323,6 +323,11 @@ bool has_async_ops(const Graph& g) {
   return std::ranges::any_of(g.insts, [](const Inst& inst) { return is_async_op(inst.op); });
 }
 
+bool overlaps_previous(const Graph& g) {
+  return std::ranges::any_of(g.insts,
+                             [](const Inst& inst) { return inst.op == Op::GridDependencyWait; });
+}
+
 CopyView CopyView::of(const Inst& copy) {
   CopyView v{.global = copy.args[0], .shared = copy.args[1]};
   if (copy.op != Op::CopyToShared) return v;

@@ -432,8 +432,8 @@ constexpr bool is_semaphore_op(Op op) {
 }
 bool has_semaphores(const Graph& g);
 /// What a user says of asynchronous copies and products, and of who waits for whom: of barriers,
-/// copies between global and shared memory and their groups.
-constexpr bool is_async_op(Op op) { return op >= Op::BarrierArrive && op <= Op::AwaitProducts; }
+/// copies between global and shared memory and their groups; and of registers and other launches.
+constexpr bool is_async_op(Op op) { return op >= Op::BarrierArrive && op <= Op::LaunchDependents; }
 /// A product by hand: of an A in shared memory, or in registers. Its operands by name: DotView.
 constexpr bool is_product_by_hand(Op op) { return op == Op::Wgmma || op == Op::WgmmaHeld; }
 /// Whether threads have memory of such a space each for themselves.
@@ -474,6 +474,16 @@ struct AwaitView {
     return {static_cast<int>(wait.attr.ints[0]), wait.attr.ints[1] != 0};
   }
 };
+/// A SetMaxRegisters.
+struct RegistersView {
+  int count = 0;
+  bool more = false;
+  static RegistersView of(const Inst& set) {
+    return {static_cast<int>(set.attr.ints[0]), set.attr.ints[1] != 0};
+  }
+};
+/// Whether a launch may begin before the one in front of it has ended, for which it waits itself.
+bool overlaps_previous(const Graph& g);
 /// Whether the array of a block mapping is known to have no elements.
 bool is_empty(const BlockMapping& m);
 /// Whether a body, or as an index operand an index map, uses what a block mapping shows.

@@ -62,6 +62,8 @@ Type rule_copy_to_global(const Context& c);
 Type rule_commit_shared(const Context& c);
 Type rule_close_copies(const Context& c);
 Type rule_await_copies(const Context& c);
+Type rule_set_max_registers(const Context& c);
+Type rule_grid_dependency(const Context& c);
 
 // Products by hand: type_rules_products.cpp.
 Type rule_wgmma(const Context& c);

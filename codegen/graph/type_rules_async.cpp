@@ -90,4 +90,19 @@ Type rule_await_copies(const Context& c) {
   return Type::none();
 }
 
+Type rule_set_max_registers(const Context& c) {
+  expect_ints(c, 2);
+  const std::int64_t n = c.ints()[0];
+  if (n < 24 || n > 256 || n % 8 != 0)
+    c.fail("expected a multiple of 8 registers, from 24 to 256, given " + std::to_string(n));
+  if (c.ints()[1] != 0 && c.ints()[1] != 1)
+    c.fail("expected a flag 0 or 1, given " + text(c.ints()));
+  return Type::none();
+}
+
+Type rule_grid_dependency(const Context& c) {
+  expect_ints(c, 0);
+  return Type::none();
+}
+
 }  // namespace palladium::graph::typing

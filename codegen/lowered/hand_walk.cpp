@@ -213,6 +213,9 @@ class Walk {
     }
     case Op::AwaitProducts:
       return add({.kind = Kind::finish, .by = v, .pending = graph::products_left(inst)});
+    case Op::SetMaxRegisters:
+    case Op::GridDependencyWait:
+    case Op::LaunchDependents:
     case Op::Delay: return;
     case Op::Load:
     case Op::Store:

@@ -45,6 +45,11 @@ class Legalization {
                          fmt::format("wgmma: kernel '{}' is compiled for sm_{}; products of a "
                                      "warpgroup need sm_90a",
                                      g_.name, l_.machine.compute_capability));
+    if (g_[v].op == Op::SetMaxRegisters && !l_.machine.has_wgmma())
+      throw CompileError(g_.location(v),
+                         fmt::format("set_max_registers: kernel '{}' is compiled for sm_{}; that "
+                                     "registers change hands needs sm_90a",
+                                     g_.name, l_.machine.compute_capability));
     if (!l_.machine.has_tma())
       throw CompileError(
           g_.location(v),
@@ -211,6 +216,13 @@ class ByHand {
     case Op::Wgmma:
     case Op::WgmmaHeld:
     case Op::AwaitProducts: return add_product_by_hand(l_, v_, out_);
+    case Op::SetMaxRegisters: {
+      const auto [count, more] = graph::RegistersView::of(inst_);
+      add(Sync{});  // all warps are through with the last change
+      return add(SetRegisters{count, more});
+    }
+    case Op::GridDependencyWait:
+    case Op::LaunchDependents: return add(Semaphore{.inst = v_});
     default: return await();
     }
   }

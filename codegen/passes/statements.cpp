@@ -152,7 +152,10 @@ class Building {
     case Op::AwaitCopies:
     case Op::Wgmma:
     case Op::WgmmaHeld:
-    case Op::AwaitProducts: add_by_hand(l_, v, out); return;
+    case Op::AwaitProducts:
+    case Op::SetMaxRegisters:
+    case Op::GridDependencyWait:
+    case Op::LaunchDependents: add_by_hand(l_, v, out); return;
     case Op::Swap:
       assign(out, v, l_.storage_of[v]);
       store(out, v);

@@ -349,7 +349,7 @@ class WindowPlacement {
 
   void mark(Window& w) {
     if (!w.is_direct()) return;
-    w.read_only = !is_output(w) && !is_aliased(w);
+    w.read_only = !is_output(w) && !is_aliased(w) && !overlaps_;
     // Different threads may access an element through this Ref or its alias, in an order that
     // matters.
     const int alias = g_.alias_class(w.root);
@@ -435,6 +435,7 @@ class WindowPlacement {
   Program& l_;
   const Graph& g_;
   Analysis analysis_;
+  bool overlaps_ = graph::overlaps_previous(l_.graph);  // then what is read is written before that
   thread::Exprs exprs_;
   Indices indices_;
   const Panels panels_;

@@ -41,6 +41,8 @@
 #include "palladium/record.hpp"
 #include "palladium/scoped.hpp"
 #include "palladium/gpu/pipeline.hpp"
+#include "palladium/gpu/registers.hpp"
+#include "palladium/gpu/scheduling.hpp"
 #include "palladium/gpu/wgmma.hpp"
 #include "palladium/gpu/layout.hpp"
 #include "palladium/gpu/inline.hpp"

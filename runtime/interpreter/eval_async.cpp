@@ -202,4 +202,9 @@ void eval_AwaitCopies(Frame& f, ValueId, const Inst& inst) {
   if (!wait.read_only) learn(copies.written, true);
 }
 
+// Registers are without number here, and launches one behind the other.
+void eval_SetMaxRegisters(Frame&, ValueId, const Inst&) {}
+void eval_GridDependencyWait(Frame&, ValueId, const Inst&) {}
+void eval_LaunchDependents(Frame&, ValueId, const Inst&) {}
+
 }  // namespace palladium::interpreter

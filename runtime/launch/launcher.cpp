@@ -41,11 +41,12 @@ std::shared_ptr<const driver::Kernel> kernel_in(const cache::Memory<Loaded>::Han
   return {loaded, &loaded->kernel};
 }
 
-driver::Launch launch_of(const LaunchPlan& plan, bool blocks_wait) {
+driver::Launch launch_of(const LaunchPlan& plan, bool blocks_wait, bool overlaps = false) {
   return {.block = {static_cast<unsigned>(plan.threads), 1, 1},
           .cluster = {static_cast<unsigned>(plan.cluster_blocks), 1, 1},
           .shared_bytes = static_cast<unsigned>(plan.shared_bytes),
-          .cooperative = blocks_wait};
+          .cooperative = blocks_wait,
+          .overlaps_previous = overlaps};
 }
 
 }  // namespace
@@ -113,7 +114,8 @@ Launcher::Launcher(const Specialization& s, int device, Ready ready)
       kernel_(std::move(ready.kernel)),
       packer_(s.graph, ready.plan, driver::encode),
       prepared_(*kernel_,
-                launch_of(ready.plan, graph::blocks_may_wait(s.graph, graph::Counting::launch))),
+                launch_of(ready.plan, graph::blocks_may_wait(s.graph, graph::Counting::launch),
+                          graph::overlaps_previous(s.graph))),
       device_(device) {
   if (ready.plan.persistent) {
     const driver::ContextScope context(device);

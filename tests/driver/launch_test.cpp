@@ -97,6 +97,23 @@ TEST_CASE_METHOD(Fixture, "one cubin is loaded once and serves all lengths of it
   CHECK(fake.launches[3].grid[0] == 391);
 }
 
+TEST_CASE_METHOD(Fixture, "a kernel that waits for the one before it may begin beside it") {
+  const auto kernel = [](bool waits) {
+    return gpu::kernel(
+               [=](Ref x, Ref o) {
+                 if (waits) gpu::griddepcontrol_wait();
+                 o[_] = x[_];
+                 gpu::griddepcontrol_launch_dependents();
+               },
+               {.name = waits ? "waits" : "does_not", .out_type = {{128}, f32}})
+        .on(Target::cuda);
+  };
+  for (const bool waits : {true, false}) {
+    kernel(waits)(on_gpu(128));
+    CHECK(fake.launches.back().overlaps_previous == waits);
+  }
+}
+
 TEST_CASE_METHOD(Fixture, "vectors on both sides of 2^31 elements have kernels of their own") {
   const Kernel add = vector_add("far_add");
   const Device gpu = Device::cuda(0);
