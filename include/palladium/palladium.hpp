@@ -41,6 +41,7 @@
 #include "palladium/record.hpp"
 #include "palladium/scoped.hpp"
 #include "palladium/gpu/pipeline.hpp"
+#include "palladium/gpu/pipeline_specialized.hpp"
 #include "palladium/gpu/registers.hpp"
 #include "palladium/gpu/scheduling.hpp"
 #include "palladium/gpu/wgmma.hpp"

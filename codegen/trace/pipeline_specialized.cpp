@@ -1,0 +1,437 @@
+// emit_pipeline_warp_specialized: a thread that copies blocks to rings of rooms, others that use
+// them; two barriers of each room say that it is ready, and that it has been consumed.
+#include "palladium/gpu/pipeline_specialized.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "codegen/trace/accumulators.hpp"
+#include "codegen/trace/body.hpp"
+#include "codegen/trace/pipeline_blocks.hpp"
+#include "palladium/error.hpp"
+#include "palladium/gpu.hpp"
+#include "palladium/gpu/registers.hpp"
+#include "palladium/gpu/wgmma.hpp"
+#include "palladium/ops.hpp"
+
+namespace palladium {
+
+using trace::Blocks;
+using trace::CutArray;
+using trace::Op;
+using trace::Recorder;
+using trace::Ring;
+using trace::Type;
+
+namespace {
+
+constexpr const char* what = "emit_pipeline_warp_specialized";
+
+Blocks blocks_of(Recorder& recorder, const gpu::EmitPipelineWarpSpecializedOptions& o,
+                 const std::vector<Ref>& arrays, bool goes_on, Location at) {
+  return {recorder,
+          what,
+          {o.grid, o.in_specs, o.out_specs, o.max_concurrent_steps,
+           o.manual_ready_barriers || o.manual_consumed_barriers, goes_on},
+          arrays,
+          at};
+}
+
+gpu::PipelineAllocations allocate(Recorder& recorder, const Blocks& blocks, int computing,
+                                  bool goes_on, Location at) {
+  gpu::PipelineAllocations found;
+  const auto share = [&](const Type& type) { return recorder.ref(recorder.share(type, at)); };
+  for (const CutArray& o : blocks.operands)
+    if (!o.is_whole) found.rooms.push_back(share(blocks.type_of_rooms(o)));
+  for (const Ring& ring : blocks.rings) {
+    found.ready.push_back(share(blocks.barriers({ring.slots}, ring.inputs.size())));
+    found.consumed.push_back(
+        share(blocks.barriers({ring.slots}, static_cast<std::size_t>(computing))));
+  }
+  for (int i = 0; goes_on && i < 2; ++i)
+    found.counts.push_back(share(Type::ref(i32, {1}, Space::regs)));
+  if (blocks.has_outputs() && computing > 1)
+    found.meeting.push_back(share(blocks.barriers({1}, static_cast<std::size_t>(computing))));
+  return found;
+}
+
+}  // namespace
+
+namespace detail {
+
+class SpecializedLoop {
+ public:
+  SpecializedLoop(Recorder& recorder, PipelineBody& body,
+                  const gpu::EmitPipelineWarpSpecializedOptions& options,
+                  const std::vector<Ref>& arrays, const gpu::PipelineAllocations* allocations,
+                  Location at);
+  void run();
+  std::vector<Value> compute(const std::vector<Ref>& given, const std::vector<Value>& init);
+
+ private:
+  bool goes_on() const { return Access::given(options_.pipeline_state); }
+  Value apply(Op op, const Value& a, const Value& b) const { return blocks_.apply(op, a, b); }
+  void when_(const Value& condition, auto f) const { when(Bound(condition, at_), f); }
+
+  // Of a ring: how many times rooms of it have been filled before that of a step, its room, its
+  // barriers.
+  Value number(const Ring& ring, const Value& step) const;
+  Value room_of(const Ring& ring, const Value& step) const {
+    return apply(Op::Rem, number(ring, step), Value(ring.slots));
+  }
+  Ref ready(std::size_t ring, const Value& room) const {
+    return allocations_.ready[ring].at(room, at_);
+  }
+  Ref consumed(std::size_t ring, const Value& room) const {
+    return allocations_.consumed[ring].at(room, at_);
+  }
+  // One of two.
+  Value state_is(int state, int other) const {
+    const Value& given = Access::value(options_.pipeline_state);
+    return apply(Op::Or, apply(Op::Eq, given, Value(state)), apply(Op::Eq, given, Value(other)));
+  }
+
+  void take_rooms();
+  void begin_counts();
+  void end_counts() const;
+  void copy_ahead() const;
+  void fill(std::size_t ring, const Value& step) const;
+  void await_all(std::size_t ring) const;
+  void take_numbers(Building& scope);
+  std::vector<Value> repeat(const std::vector<Ref>& given, const std::vector<Value>& init);
+  void begin(const Value& step);
+  std::vector<Ref> refs(const Value& step) const;
+  void end(const Value& step);
+  void release(std::size_t ring, const Value& step) const;
+  void release_last() const;
+  void store(std::size_t output, const Value& step);
+  void meet() const;
+
+  ScratchTypes numbers() const;
+  Ref number_of_room(const CutArray& o) const { return recorder_.ref(o.room).at(0, at_); }
+
+  Recorder& recorder_;
+  PipelineBody& body_;
+  const gpu::EmitPipelineWarpSpecializedOptions& options_;
+  Location at_;
+  Blocks blocks_;
+  gpu::PipelineAllocations allocations_;
+  Value thread_;
+  Value steps_before_, runs_before_;  // over these allocations; none is 0
+  std::vector<Value> rooms_;          // that this step has of each operand
+  bool has_computed_ = false;
+};
+
+SpecializedLoop::SpecializedLoop(Recorder& recorder, PipelineBody& body,
+                                 const gpu::EmitPipelineWarpSpecializedOptions& o,
+                                 const std::vector<Ref>& arrays,
+                                 const gpu::PipelineAllocations* allocations, Location at)
+    : recorder_(recorder),
+      body_(body),
+      options_(o),
+      at_(at),
+      blocks_(blocks_of(recorder, o, arrays, allocations != nullptr, at)),
+      allocations_(allocations != nullptr
+                       ? *allocations
+                       : allocate(recorder, blocks_, std::max(1, o.num_compute_wgs), false, at)) {
+  const trace::Threads& threads = recorder.threads[recorder.body];
+  const int computing = o.num_compute_wgs;
+  if (computing < 1)
+    blocks_.fail("num_compute_wgs is 1 or more, given " + std::to_string(computing));
+  if (o.wg_axis != threads.name || threads.count != computing + 1)
+    blocks_.fail("expected .wg_axis to name a thread axis of " + std::to_string(computing + 1) +
+                 " threads, those that compute and one that copies, given \"" + o.wg_axis +
+                 "\"; the kernel has " + std::to_string(threads.count));
+  if (o.memory_thread_idx.value_or(computing) != computing)
+    blocks_.fail("Memory thread must be the last thread.");
+  if (blocks_.rings.empty()) blocks_.fail("expected an input that is copied");
+  if (goes_on() && allocations == nullptr)
+    blocks_.fail("Pipeline state should not be set when using automatic allocation.");
+  take_rooms();
+  thread_ = axis_index(threads.name.c_str(), at);
+}
+
+void SpecializedLoop::take_rooms() {
+  std::size_t next = 0;
+  for (CutArray& o : blocks_.operands) {
+    if (o.is_whole) continue;
+    if (next == allocations_.rooms.size()) blocks_.fail("the allocations are of another pipeline");
+    o.rooms = recorder_.id(allocations_.rooms[next++], what, at_);
+    if (!(recorder_.graph[o.rooms].type == blocks_.type_of_rooms(o)))
+      blocks_.fail("the allocations have " + graph::to_string(recorder_.graph[o.rooms].type) +
+                   " for the blocks of " + o.name);
+  }
+  if (next != allocations_.rooms.size() || allocations_.ready.size() != blocks_.rings.size())
+    blocks_.fail("the allocations are of another pipeline");
+}
+
+void SpecializedLoop::run() {
+  begin_counts();
+  when_(apply(Op::Eq, thread_, Value(options_.num_compute_wgs)), [&] { copy_ahead(); });
+  when_(apply(Op::Ne, thread_, Value(options_.num_compute_wgs)), [&] {
+    if (const int memory = options_.memory_registers; memory > 0) {
+      const int rest = std::min(256, (512 - memory) / options_.num_compute_wgs);
+      gpu::set_max_registers(rest / 8 * 8, {.action = "increase"}, at_);
+    }
+    if (options_.compute_context)
+      options_.compute_context(gpu::PipelineRun(*this));
+    else
+      compute({}, {});
+    if (!has_computed_) blocks_.fail("Pipeline was not called in `compute_context`");
+  });
+  end_counts();
+}
+
+// ---- what has been before
+
+Value SpecializedLoop::number(const Ring& ring, const Value& step) const {
+  if (!goes_on()) return ring.follows_grid ? step : Value(0);
+  return ring.follows_grid ? apply(Op::Add, steps_before_, step) : runs_before_;
+}
+
+void SpecializedLoop::begin_counts() {
+  if (!goes_on()) return;
+  const auto count = [&](std::size_t i) { return allocations_.counts[i].at(0, at_); };
+  when_(state_is(gpu::PipelinePipeline::START, gpu::PipelinePipeline::ALONE), [&] {
+    palladium::store(count(0), Value(0));
+    palladium::store(count(1), Value(0));
+  });
+  steps_before_ = load(count(0));
+  runs_before_ = load(count(1));
+}
+
+void SpecializedLoop::end_counts() const {
+  if (!goes_on()) return;
+  const Value steps = apply(Op::Add, steps_before_, blocks_.steps);
+  const Value runs = apply(Op::Add, runs_before_, Value(1));
+  palladium::store(allocations_.counts[0].at(0, at_), steps);
+  palladium::store(allocations_.counts[1].at(0, at_), runs);
+}
+
+// ---- the thread that copies
+
+void SpecializedLoop::copy_ahead() const {
+  if (options_.memory_registers > 0)
+    gpu::set_max_registers(options_.memory_registers, {.action = "decrease"}, at_);
+  const auto fill_all = [&](bool follow, const Value& step) {
+    for (std::size_t r = 0; r < blocks_.rings.size(); ++r)
+      if (blocks_.rings[r].follows_grid == follow) fill(r, step);
+  };
+  fill_all(false, Value(0));
+  palladium::loop(Bound(0, at_), Bound(blocks_.steps, at_),
+                  [&](Index step) { fill_all(true, step); });
+  const auto await_rings = [&] {
+    for (std::size_t r = 0; r < blocks_.rings.size(); ++r) await_all(r);
+  };
+  if (goes_on())
+    when_(state_is(gpu::PipelinePipeline::STOP, gpu::PipelinePipeline::ALONE), await_rings);
+  else
+    await_rings();
+}
+
+// The first time a room is free.
+void SpecializedLoop::fill(std::size_t r, const Value& step) const {
+  const Ring& ring = blocks_.rings[r];
+  const Value room = room_of(ring, step);
+  const bool are_all_free =
+      !goes_on() &&
+      (!ring.follows_grid || (blocks_.known_steps && *blocks_.known_steps <= ring.slots));
+  if (!are_all_free)
+    when_(apply(Op::Ge, number(ring, step), Value(ring.slots)),
+          [&] { gpu::barrier_wait(consumed(r, room), at_); });
+  blocks_.fetch(ring, step, room, ready(r, room));
+}
+
+// Whoever fills rooms next finds them free.
+void SpecializedLoop::await_all(std::size_t r) const {
+  const Ring& ring = blocks_.rings[r];
+  const Value one = Value(1);
+  const Value filled =
+      ring.follows_grid ? number(ring, blocks_.steps) : apply(Op::Add, number(ring, Value(0)), one);
+  for (int room = 0; room < ring.slots; ++room)
+    when_(apply(Op::Lt, Value(room), filled),
+          [&] { gpu::barrier_wait(consumed(r, Value(room)), at_); });
+}
+
+// ---- threads that compute
+
+// Of outputs that have several rooms.
+ScratchTypes SpecializedLoop::numbers() const {
+  ScratchTypes all;
+  for (std::size_t i = blocks_.inputs; i < blocks_.operands.size(); ++i)
+    if (const CutArray& o = blocks_.operands[i]; !o.is_whole && o.slots > 1)
+      all.list.push_back({"", gpu::REGS({1}, i32, at_)});
+  return all;
+}
+
+void SpecializedLoop::take_numbers(Building& scope) {
+  const Parameter all{Parameter::Kind::rest, 0};
+  int next = 0;
+  scope.operands().match(&all, 1, &next);
+  const Refs scratch = scope.operands().rest(next);
+  next = 0;
+  for (std::size_t i = blocks_.inputs; i < blocks_.operands.size(); ++i) {
+    CutArray& o = blocks_.operands[i];
+    if (o.is_whole || o.slots == 1) continue;
+    o.room = recorder_.id(scratch[next++], what, at_);
+    palladium::store(number_of_room(o), Value(0));
+  }
+}
+
+std::vector<Value> SpecializedLoop::compute(const std::vector<Ref>& given,
+                                            const std::vector<Value>& init) {
+  if (std::exchange(has_computed_, true))
+    blocks_.fail("Cannot call pipeline more than once in `compute_context`");
+  const Expression expression(at_);
+  Building scope(numbers(), {}, expression);
+  take_numbers(scope);
+  for (std::size_t r = 0; r < blocks_.rings.size(); ++r)
+    if (!blocks_.rings[r].follows_grid)
+      gpu::barrier_wait(ready(r, room_of(blocks_.rings[r], Value(0))), at_);
+  std::vector<Value> last = repeat(given, init);
+  release_last();
+  if (blocks_.has_outputs()) {
+    when_(apply(Op::Eq, thread_, Value(0)), [&] { gpu::wait_smem_to_gmem(0, {}, at_); });
+    meet();
+  }
+  scope.close(last.data(), static_cast<int>(last.size()));
+  for (std::size_t i = 0; i < last.size(); ++i) last[i] = scope.result(static_cast<int>(i));
+  return last;
+}
+
+std::vector<Value> SpecializedLoop::repeat(const std::vector<Ref>& given,
+                                           const std::vector<Value>& init) {
+  const auto count = static_cast<int>(init.size());
+  const Bound lo(0, at_), hi(blocks_.steps, at_);
+  Building loop(lo, hi, {}, init.data(), count);
+  const Value step = loop.index();
+  std::vector<Value> carries, last;
+  for (int i = 0; i < count; ++i) carries.push_back(loop.carry(i));
+  begin(step);
+  std::vector<Ref> all = refs(step);
+  for (const Ref& r : given) all.push_back(r);
+  const std::vector<Value> next =
+      trace::call_body(body_, blocks_, blocks_.indices_of(step), all, carries);
+  end(step);
+  loop.close(next.data(), count);
+  for (int i = 0; i < count; ++i) last.push_back(loop.result(i));
+  return last;
+}
+
+void SpecializedLoop::begin(const Value& step) {
+  rooms_.assign(blocks_.operands.size(), Value(0));
+  for (std::size_t r = 0; r < blocks_.rings.size(); ++r) {
+    const Ring& ring = blocks_.rings[r];
+    const Value room = room_of(ring, step);
+    if (ring.follows_grid && !options_.manual_ready_barriers)
+      gpu::barrier_wait(ready(r, room), at_);
+    for (const std::size_t i : ring.inputs) rooms_[i] = room;
+  }
+  for (std::size_t i = blocks_.inputs; i < blocks_.operands.size(); ++i)
+    if (const CutArray& o = blocks_.operands[i]; !o.is_whole && o.slots > 1)
+      rooms_[i] = load(number_of_room(o));
+}
+
+// Blocks, then the barriers that the body itself knows of.
+std::vector<Ref> SpecializedLoop::refs(const Value& step) const {
+  std::vector<Ref> all = blocks_.blocks_of(rooms_);
+  for (std::size_t r = 0; options_.manual_ready_barriers && r < blocks_.rings.size(); ++r)
+    if (blocks_.rings[r].follows_grid) all.push_back(ready(r, room_of(blocks_.rings[r], step)));
+  for (std::size_t r = 0; options_.manual_consumed_barriers && r < blocks_.rings.size(); ++r) {
+    const Ring& ring = blocks_.rings[r];
+    if (!ring.follows_grid) continue;
+    const Value before = apply(Op::Add, step, Value(ring.slots - ring.delay));
+    all.push_back(consumed(r, room_of(ring, ring.delay == 0 ? step : before)));
+  }
+  return all;
+}
+
+void SpecializedLoop::end(const Value& step) {
+  for (std::size_t r = 0; r < blocks_.rings.size(); ++r)
+    if (blocks_.rings[r].follows_grid && !options_.manual_consumed_barriers) release(r, step);
+  for (std::size_t i = blocks_.inputs; i < blocks_.operands.size(); ++i)
+    if (!blocks_.operands[i].is_whole) store(i, step);
+}
+
+// What the step `delay` before has read.
+void SpecializedLoop::release(std::size_t r, const Value& step) const {
+  const Ring& ring = blocks_.rings[r];
+  if (ring.delay == 0) return gpu::barrier_arrive(consumed(r, room_of(ring, step)), at_);
+  when_(apply(Op::Ge, step, Value(ring.delay)), [&] {
+    const Value before = apply(Op::Sub, step, Value(ring.delay));
+    gpu::barrier_arrive(consumed(r, room_of(ring, before)), at_);
+  });
+}
+
+// Products of the last steps may be under way.
+void SpecializedLoop::release_last() const {
+  int most = 0;
+  for (const Ring& ring : blocks_.rings) most = std::max(most, ring.delay);
+  if (most > 0) gpu::wgmma_wait(0, at_);
+  for (std::size_t r = 0; r < blocks_.rings.size(); ++r) {
+    const Ring& ring = blocks_.rings[r];
+    if (!ring.follows_grid) gpu::barrier_arrive(consumed(r, room_of(ring, Value(0))), at_);
+    for (int left = ring.follows_grid ? ring.delay : 0; left > 0; --left)
+      when_(apply(Op::Ge, blocks_.steps, Value(left)), [&] {
+        const Value step = apply(Op::Sub, blocks_.steps, Value(left));
+        gpu::barrier_arrive(consumed(r, room_of(ring, step)), at_);
+      });
+  }
+}
+
+void SpecializedLoop::meet() const {
+  if (options_.num_compute_wgs == 1) return;
+  gpu::barrier_arrive(allocations_.meeting[0].at(0, at_), at_);
+  gpu::barrier_wait(allocations_.meeting[0].at(0, at_), at_);
+}
+
+// When all have stored their part, one copies it back. Then all know that the room that is next has
+// been read.
+void SpecializedLoop::store(std::size_t output, const Value& step) {
+  const CutArray& o = blocks_.operands[output];
+  const bool is_one = options_.num_compute_wgs == 1;
+  const auto by_first = [&](auto f) {
+    if (is_one)
+      f();
+    else
+      when_(apply(Op::Eq, thread_, Value(0)), f);
+  };
+  const auto await = [&](int n) { gpu::wait_smem_to_gmem(n, {.wait_read_only = true}, at_); };
+  when_(blocks_.is_last(o, step), [&] {
+    gpu::commit_smem(at_);
+    if (!is_one && o.slots > 1) by_first([&] { await(o.slots - 2); });
+    meet();
+    by_first([&] {
+      gpu::copy_smem_to_gmem(blocks_.room(o, rooms_[output]), blocks_.view_of(o, step), {}, at_);
+      if (is_one || o.slots == 1) await(o.slots - 1);
+    });
+    if (o.slots == 1) return meet();
+    const Value next = apply(Op::Add, rooms_[output], Value(1));
+    palladium::store(number_of_room(o), apply(Op::Rem, next, Value(o.slots)));
+  });
+}
+
+gpu::PipelineAllocations pipeline_allocations(
+    const gpu::EmitPipelineWarpSpecializedOptions& options, const std::vector<Ref>& arrays,
+    Location at) {
+  Recorder& recorder = trace::recorder_by_hand("get_allocations", at);
+  const Blocks blocks = blocks_of(recorder, options, arrays, true, at);
+  return allocate(recorder, blocks, options.num_compute_wgs, true, at);
+}
+
+void emit_pipeline_warp_specialized(PipelineBody& body,
+                                    const gpu::EmitPipelineWarpSpecializedOptions& options,
+                                    const std::vector<Ref>& arrays,
+                                    const gpu::PipelineAllocations* allocations, Location at) {
+  Recorder& recorder = trace::recorder_by_hand(what, at);
+  SpecializedLoop(recorder, body, options, arrays, allocations, at).run();
+}
+
+}  // namespace detail
+
+std::vector<Value> gpu::PipelineRun::run(const std::vector<Ref>& refs,
+                                         const std::vector<Value>& init) const {
+  return loop_->compute(refs, init);
+}
+
+}  // namespace palladium
