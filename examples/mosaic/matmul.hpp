@@ -1,6 +1,10 @@
-// A matrix product in the language of warpgroups: one of them copies tiles of A and B to a ring of
-// slots in shared memory, two multiply what is there, half of the rows each.
+// A matrix product in the language of warpgroups. As many blocks as there are multiprocessors go
+// over the tiles of the result in strips, so that blocks that run together read the same parts of A
+// and B. In each block one warpgroup copies ahead, across tiles too, two multiply, half of the rows
+// each, and what they have made is on its way while they multiply for the next tile.
 #pragma once
+
+#include <cstdint>
 
 #include "palladium/palladium.hpp"
 
@@ -8,51 +12,68 @@ namespace mosaic {
 
 struct MatmulTile {
   std::int64_t m = 128, n = 256, k = 64;  ///< of a block, and of a step
-  int slots = 3;  ///< of the ring: steps whose tiles are there, or on their way
+  int slots = 3;                          ///< steps whose parts are there, or on their way
+  int strip = 8;                          ///< rows of tiles that follow one another
+  std::int64_t blocks = 132;
 };
 
 /// c = a @ b of f16 or bf16, added up in f32: a is {m, k} and b {k, n}, multiples of the tile.
 inline pl::Kernel matmul(MatmulTile t = {}) {
-  constexpr int multiplying = 2, copying = multiplying;  // warpgroups 0 and 1; warpgroup 2
+  constexpr int multiplying = 2;
 
-  const auto body = [=](pl::Ref a, pl::Ref b, pl::Ref c, pl::Ref a_smem, pl::Ref b_smem,
-                        pl::Ref c_smem, pl::Ref full, pl::Ref empty) {
+  const auto body = [=](pl::Ref a, pl::Ref b, pl::Ref c, pl::Ref made) {
     const pl::Value wg = pl::axis_index("wg");
-    const pl::Value row = pl::axis_index("m") * t.m, column = pl::axis_index("n") * t.n;
-    const std::int64_t steps = a.shape()[1].value() / t.k, rows = t.m / multiplying;
+    const std::int64_t rows = t.m / multiplying;
+    const std::int64_t steps = a.shape()[1].value() / t.k;
+    const std::int64_t down = c.shape()[0].value() / t.m, across = c.shape()[1].value() / t.n;
 
-    pl::when(wg == copying, [&] {
-      pl::loop(0, steps, [&](pl::Index step) {
-        const pl::Value slot = step % t.slots;
-        // The first time a slot is free.
-        pl::when(step >= t.slots, [&] { plgpu::barrier_wait(empty.at(slot)); });
-        plgpu::copy_gmem_to_smem(a.at({pl::ds(row, t.m), pl::ds(step * t.k, t.k)}), a_smem.at(slot),
-                                 full.at(slot));
-        plgpu::copy_gmem_to_smem(b.at({pl::ds(step * t.k, t.k), pl::ds(column, t.n)}),
-                                 b_smem.at(slot), full.at(slot));
-      });
-    });
+    // The product of a step goes on when its body ends; that of the step before is over.
+    const auto multiply = [=](const std::vector<pl::Value>&, pl::Ref a, pl::Ref b, pl::Ref acc) {
+      plgpu::wgmma(acc, a.at({pl::ds(wg * rows, rows), pl::_}), b);
+      plgpu::wgmma_wait(1);
+    };
 
-    pl::when(wg != copying, [&] {
-      const auto multiply = [&](pl::Ref acc) {
-        pl::loop(0, steps, [&](pl::Index step) {
-          const pl::Value slot = step % t.slots;
-          plgpu::barrier_wait(full.at(slot));
-          plgpu::wgmma(acc, a_smem.at({slot, pl::ds(wg * rows, rows), pl::_}), b_smem.at(slot));
-          // This product goes on; the one before it has read its slot, which is filled again
-          // unless there are no more tiles.
-          plgpu::wgmma_wait(1);
-          pl::when((step >= 1) & (step + (t.slots - 1) < steps),
-                   [&] { plgpu::barrier_arrive(empty.at((step - 1) % t.slots)); });
-        });
-        c_smem[wg] = acc[pl::_].astype(c.dtype());
-      };
-      pl::run_scoped(multiply, {plgpu::ACC({rows, t.n}, pl::f32)});
+    // c[row.., column..] = acc, which is on its way while the next product is made.
+    const auto send = [=](const pl::Ref& acc, const pl::Value& row, const pl::Value& column) {
+      plgpu::wait_smem_to_gmem(0, {.wait_read_only = true});
+      made[wg] = acc[pl::_].astype(c.dtype());
       plgpu::commit_smem();
-      plgpu::copy_smem_to_gmem(c_smem.at(wg),
+      plgpu::copy_smem_to_gmem(made.at(wg),
                                c.at({pl::ds(row + wg * rows, rows), pl::ds(column, t.n)}));
-      plgpu::wait_smem_to_gmem(0);
+    };
+
+    const auto product = [&](const pl::Value& i, const pl::Value& j, pl::MaybeValue state) {
+      const auto across_k = [=](pl::Index k) { return pl::Indices{i, k}; };
+      const auto down_k = [=](pl::Index k) { return pl::Indices{k, j}; };
+      const auto compute = [=](const plgpu::PipelineRun& pipeline) {
+        const auto run = [&](pl::Ref acc) {
+          pipeline(acc);
+          send(acc, i * t.m, j * t.n);
+        };
+        pl::run_scoped(run, {plgpu::ACC({rows, t.n}, pl::f32)});
+      };
+      return plgpu::emit_pipeline_warp_specialized(
+          multiply, {.grid = {steps},
+                     .in_specs = {pl::BlockSpec{{t.m, t.k}, across_k, {.delay_release = 1}},
+                                  pl::BlockSpec{{t.k, t.n}, down_k, {.delay_release = 1}}},
+                     .max_concurrent_steps = t.slots,
+                     .wg_axis = "wg",
+                     .num_compute_wgs = multiplying,
+                     .pipeline_state = state,
+                     .compute_context = compute});
+    };
+
+    const plgpu::PipelineAllocations rooms = product(0, 0, {}).get_allocations(a, b);
+    plgpu::nd_loop({down * across}, {.collective_axes = {"sm"}}, [&](const plgpu::NDLoopInfo& it) {
+      using Of = plgpu::PipelinePipeline;
+      const auto [i, j] = plgpu::planar_snake(it.index[0], {down, across}, 0, t.strip);
+      const pl::Value is_last = it.local_index == it.num_local_steps - 1;
+      const pl::Value state =
+          pl::where(it.local_index == 0, pl::where(is_last, Of::ALONE, Of::START),
+                    pl::where(is_last, Of::STOP, Of::STEADY));
+      product(i, j, state)(rooms, a, b);
     });
+    pl::when(wg < multiplying, [&] { plgpu::wait_smem_to_gmem(0); });
   };
 
   return plgpu::kernel(body, [=](pl::ShapeDtype a, pl::ShapeDtype b) {
@@ -60,17 +81,13 @@ inline pl::Kernel matmul(MatmulTile t = {}) {
     return plgpu::KernelOptions{
         .name = "matmul",
         .out_type = {{m, n}, a.dtype},
-        .grid = {m / t.m, n / t.n},
-        .grid_names = {"m", "n"},
+        .grid = {t.blocks},
+        .grid_names = {"sm"},
         .num_threads = multiplying + 1,
         .thread_name = "wg",
-        .scratch_types = {
-            plgpu::SMEM({t.slots, t.m, t.k}, a.dtype), plgpu::SMEM({t.slots, t.k, t.n}, a.dtype),
-            plgpu::SMEM(
-                {multiplying, t.m / multiplying, t.n}, a.dtype,
-                {.transforms = {plgpu::TilingTransform({8, 64}), plgpu::SwizzleTransform(128)}}),
-            plgpu::Barrier({.num_arrivals = 2, .num_barriers = t.slots}),
-            plgpu::Barrier({.num_arrivals = multiplying, .num_barriers = t.slots})}};
+        .scratch_types = {plgpu::SMEM(
+            {multiplying, t.m / multiplying, t.n}, a.dtype,
+            {.transforms = {plgpu::TilingTransform({8, 64}), plgpu::SwizzleTransform(128)}})}};
   });
 }
 
