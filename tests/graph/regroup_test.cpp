@@ -62,18 +62,50 @@ TEST_CASE("a product by a constant leaves what chooses between it and another co
 }
 
 TEST_CASE("the largest of products by a positive constant is the product of the largest") {
-  const auto largest_below = [](double by, Op op) {
+  const auto largest_below = [](double by, Op op, bool small = true) {
     return stored([=](HandMade& k, ValueId x) {
-      const ValueId p = times(k, x, by);
+      const ValueId p = times(k, small ? k.op(Op::Tanh, {x}) : x, by);
       return k.op(Op::Sub, {p, folded(k, op, p)});
     });
   };
   for (const Op op : {Op::ReduceMax, Op::ReduceMin}) {
-    CHECK(largest_below(0.5, op).find(std::string(info(op).name) + " %2 [0]") != std::string::npos);
-    CHECK(largest_below(0.5, op).find("fma %2") != std::string::npos);
+    CHECK(largest_below(0.5, op).find(std::string(info(op).name) + " %3 [0]") != std::string::npos);
+    CHECK(largest_below(0.5, op).find("fma %3") != std::string::npos);
     CHECK(largest_below(-0.5, op).find("fma") == std::string::npos);
     CHECK(largest_below(0, op).find("fma") == std::string::npos);
+    // Of what may be a mask's number a contraction leaves the rest of a rounding.
+    CHECK(largest_below(0.5, op, false).find("fma") == std::string::npos);
   }
+}
+
+TEST_CASE("what is chosen instead of a product is subtracted from by itself") {
+  const auto less = [](double other) {
+    return stored([=](HandMade& k, ValueId x) {
+      const ValueId p = times(k, k.op(Op::Tanh, {x}), 3);
+      const ValueId masked = k.op(Op::Select, {seen(k), p, constant(k, other)});
+      return k.op(Op::Sub, {times(k, masked, 2), folded(k, Op::ReduceMax, x)});
+    });
+  };
+  for (const double other : {-6e9, -6.0}) {
+    const std::string text = less(other);
+    const std::size_t contraction = text.find("fma"), choice = text.find("select");
+    CHECK(contraction < choice);
+    CHECK(choice != std::string::npos);
+    CHECK(text.find("constant 6\n") != std::string::npos);
+  }
+}
+
+TEST_CASE("exp of what is small less a number of its row is exp2 of a contraction") {
+  const auto power = [](bool small) {
+    return stored([=](HandMade& k, ValueId x) {
+      const ValueId y = small ? k.op(Op::Tanh, {x}) : x;
+      return k.op(Op::Exp, {k.op(Op::Sub, {y, folded(k, Op::ReduceMax, x)})});
+    });
+  };
+  CHECK(power(true).find("fma") != std::string::npos);
+  CHECK(power(true).find("exp2") != std::string::npos);
+  CHECK(power(false).find("fma") == std::string::npos);
+  CHECK(power(false).find("exp2") == std::string::npos);
 }
 
 TEST_CASE("products that others use, and constants that would overflow, stay") {
