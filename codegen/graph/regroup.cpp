@@ -12,6 +12,9 @@
 namespace palladium::graph {
 namespace {
 
+// A constant whose product a contraction takes as exactly as matters.
+constexpr double largest_exact = 1 << 10;
+
 class Regroup {
  public:
   explicit Regroup(Graph& g) : g_(g), uses_(g) {}
@@ -93,8 +96,8 @@ class Regroup {
   // Whether a constant that is chosen stays what it is beside what a contraction takes from its
   // product: it is small, or subtract() asks once more which elements it is chosen for.
   bool is_exact(double chosen, ValueId condition) const {
-    constexpr double largest = 1 << 10;
-    return !std::isfinite(chosen) || std::abs(chosen) <= largest || is_of_numbers(condition, 0);
+    return !std::isfinite(chosen) || std::abs(chosen) <= largest_exact ||
+           is_of_numbers(condition, 0);
   }
 
   // where(c, x * a, b) = where(c, x, b / a) * a
@@ -121,7 +124,8 @@ class Regroup {
     for (const std::size_t k : {1, 2}) {
       const auto other = constant(chosen[k]);
       const ValueId x = chosen[3 - k], y = g_[v].args[1];
-      if (!other || constant(x)) continue;
+      if (!other || !std::isfinite(*other) || std::abs(*other) <= largest_exact || constant(x))
+        continue;
       const double left = static_cast<float>(*other) * static_cast<float>(product->by);
       const Type type = g_[v].type;
       const ValueId factor = add_constant(product->by, v);
