@@ -12,6 +12,8 @@
 namespace palladium::graph {
 namespace {
 
+constexpr int deepest = 12;  // operations that are looked at below each other
+
 // A constant whose product a contraction takes as exactly as matters.
 constexpr double largest_exact = 1 << 10;
 
@@ -143,7 +145,6 @@ class Regroup {
 
   // Whether no elements but an iota's are asked for.
   bool is_of_numbers(ValueId v, int depth) const {
-    constexpr int deepest = 12;
     const Inst& i = g_[v];
     if (i.type.is_scalar() || i.op == Op::Iota || i.op == Op::Constant) return true;
     if (depth > deepest || !(is_elementwise(i.op) || i.op == Op::Broadcast)) return false;
@@ -186,7 +187,6 @@ class Regroup {
   // Whether a value is a product's, or computed of such, of f16 and of integers, but for constants
   // that are chosen instead. What a mask adds in f32 may be as large as there is.
   bool is_small(ValueId v, int depth) const {
-    constexpr int deepest = 12;
     const Inst& i = g_[v];
     const auto arg = [&](std::size_t k) { return is_small(i.args[k], depth + 1); };
     if (depth > deepest) return false;
@@ -198,7 +198,7 @@ class Regroup {
     case Op::Broadcast:
     case Op::Neg:
     case Op::Abs: return arg(0);
-    case Op::Mul: return arg(0) || arg(1);
+    case Op::Mul: return is_product(v, depth) || (arg(0) && arg(1));
     case Op::Add:
     case Op::Sub: return arg(0) && arg(1);
     case Op::Select: {
@@ -210,6 +210,13 @@ class Regroup {
     }
     default: return false;
     }
+  }
+
+  // A product of tensor cores, whatever it is multiplied by.
+  bool is_product(ValueId v, int depth) const {
+    if (g_[v].op == Op::Dot) return true;
+    return g_[v].op == Op::Mul && depth <= deepest &&
+           (is_product(g_[v].args[0], depth + 1) || is_product(g_[v].args[1], depth + 1));
   }
 
   // As `like` repeats its operand.

@@ -50,7 +50,7 @@ class Legalization {
                          fmt::format("set_max_registers: kernel '{}' is compiled for sm_{}; that "
                                      "registers change hands needs sm_90a",
                                      g_.name, l_.machine.compute_capability));
-    if (!l_.machine.has_tma() && g_[v].op != Op::InlineCuda)
+    if (!l_.machine.has_tma())
       throw CompileError(
           g_.location(v),
           fmt::format("{}: kernel '{}' is compiled for sm_{}; barriers, and copies "

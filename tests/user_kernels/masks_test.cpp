@@ -310,7 +310,7 @@ namespace {
 constexpr int queries = 64, block_keys = 64, key_blocks = 3;
 
 /// How a row of scores loses the keys of other sequences than its own.
-enum class Hides { by_place, by_data, by_sum };
+enum class Hides { by_place, by_data, by_sum, by_factor };
 
 struct HiddenBlocks {
   int d = 64;
@@ -333,6 +333,10 @@ graph::Graph hidden_blocks(const HiddenBlocks& p) {
       if (p.how == Hides::by_data)
         s = where((row < 32) | (numbers[now].reshape({1, block_keys}) > 0), s, p.low);
       if (p.how == Hides::by_sum) s = s + sums[{_, now}];
+      if (p.how == Hides::by_factor) {
+        const Value seen = numbers[now].reshape({1, block_keys}).astype(f32);
+        s = s + where(row < 32, 0.0f, 1.0f) * ((1 - seen) * p.low);
+      }
       if (p.by_two) s = s * log2e;
       const Value next = maximum(top, max(s, {.axis = 1, .keepdims = true}));
       const auto power = [&](const Value& x) { return p.by_two ? exp2(x) : exp(x); };
@@ -375,7 +379,7 @@ bool all_finite(const test::Call& call) {
 }  // namespace
 
 TEST_CASE("a block of which a mask leaves nothing of a row has no weight under approximate maths") {
-  for (const Hides how : {Hides::by_place, Hides::by_data, Hides::by_sum})
+  for (const Hides how : {Hides::by_place, Hides::by_data, Hides::by_sum, Hides::by_factor})
     for (const bool by_two : {false, true})
       for (const int d : {32, 64, 128})
         for (const float low : {-1e9f, -1e10f, -1e30f}) {
