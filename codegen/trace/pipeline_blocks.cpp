@@ -98,6 +98,7 @@ void Blocks::set_slots(const Cut& cut) {
     if (o.follows_grid && o.slots <= o.spec.delay_release)
       fail(o.name + ": max_concurrent_steps, " + std::to_string(o.slots) +
            ", must be greater than delay_release, " + std::to_string(o.spec.delay_release));
+    if (!o.follows_grid && !cut.goes_on) o.slots = 1;  // it is filled once
     if (known_steps && !cut.goes_on)
       o.slots = static_cast<int>(std::min<std::int64_t>(o.slots, *known_steps));
   }
