@@ -252,6 +252,7 @@ std::string Printer::text_of(const thread::Call& s) const {
     if (const auto* n = std::get_if<std::int64_t>(&t)) add(std::to_string(*n));
     if (const auto* b = std::get_if<bool>(&t)) add(*b ? "true" : "false");
     if (const auto* d = std::get_if<DType>(&t)) add(type_name(*d));
+    if (const auto* n = std::get_if<thread::Named>(&t)) add(std::string("pl::") + n->name);
   }
   if (!of.empty()) of = "<" + of + ">";
   const std::string to = s.to == no_expr ? "" : text(s.to) + " = ";

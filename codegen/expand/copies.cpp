@@ -48,6 +48,31 @@ bool Nest::copies_moved(const lowered::Stage& s) {
   return false;
 }
 
+// A load, to where a view of shared memory shows. False where no copy is wide enough; then nothing
+// has happened.
+bool Nest::copies_stored(const lowered::Store& s) {
+  const ValueId load = nest_->value;
+  if (g_[load].op != Op::Load || l_.storage_of[load]) return false;
+  const std::size_t depth = b_.depth();
+  open_repetitions(true, true);
+  open_groups();
+  const DimMap all = all_dimensions();
+  const Address from = address(g_[load].args[0], coordinates_, all);
+  const Address to = store_address(g_[s.inst].args[0]);
+  if (from.parts.empty() && to.parts.empty() && from.outside == no_expr && !from.shared &&
+      copies_asynchronously(from, to, false, {true, from.zeros}, no_expr)) {
+    Coordinates c = coordinates_;
+    for (Affine& x : c) x = x.without(element_);
+    check_indices(load, c, all, no_expr);
+    check_indices(s.inst, c, all, no_expr);
+    b_.close_nest_loops();
+    return true;
+  }
+  while (b_.depth() > depth) (void)b_.take();
+  forget_names(~thread::Depends{0});
+  return false;
+}
+
 // Rows of any alignment: in each the pieces of 16 bytes around its elements, those of the nest's
 // vectors, and behind them the one in which the row may end.
 void Nest::copy_rows_around(const lowered::Stage& s) {
@@ -111,7 +136,12 @@ void Nest::copy_around(const lowered::Stage& s, const Coordinates& c, std::int64
 // Elements that exist together, and are in bounds together, travel together.
 bool Nest::copies_asynchronously(const Address& from, StorageId filled, lowered::CopyMode by,
                                  ExprId mask) {
-  const Address to = storage_address(filled, coordinates_);
+  return copies_asynchronously(from, storage_address(filled, coordinates_),
+                               bool(l_.storages[filled].ring()), by, mask);
+}
+
+bool Nest::copies_asynchronously(const Address& from, const Address& to, bool repeats,
+                                 lowered::CopyMode by, ExprId mask) {
   if (from.outside != no_expr && e_[from.outside].number != 0) return false;  // it fills with zeros
   const auto [value, storage] = limits();
   Address whole = from;
@@ -132,7 +162,6 @@ bool Nest::copies_asynchronously(const Address& from, StorageId filled, lowered:
   Address source = from, target = to;
   // Where strides are symbols, what a thread adds to where its block begins is the same in all
   // iterations of a loop; else it is a constant of the instruction.
-  const bool repeats(l_.storages[filled].ring());
   const ExprId iteration =
       repeats && source.reach == INT32_MAX ? std::exchange(source.first, no_expr) : no_expr;
   first(source.offset);

@@ -242,6 +242,7 @@ class Expander {
   ExprId elected_of_block();
   void test(const lowered::Wait& w, ExprId address, ExprId phase, ExprId slot);
   void expand_one(const lowered::Copy& c);
+  void bring_near(const lowered::Copy& c);
   void copy_window(const lowered::Copy& c);
   void copy_bytes(const lowered::Copy& c);
   void load_box(const lowered::Copy& c, ExprId to, std::vector<ExprId> at);

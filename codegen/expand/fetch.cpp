@@ -53,6 +53,17 @@ bool reach_other_blocks(const lowered::Program& l) {
          graph::reach_other_blocks(l.graph);
 }
 
+const char* reduction(graph::Update how) {
+  switch (how) {
+  case graph::Update::add: return "reduce_add";
+  case graph::Update::min: return "reduce_min";
+  case graph::Update::max: return "reduce_max";
+  case graph::Update::bit_and: return "reduce_and";
+  case graph::Update::bit_or: return "reduce_or";
+  default: return "reduce_xor";
+  }
+}
+
 bool touch_by_threads(const lowered::Program& l, const lowered::Statements& list,
                       const std::set<StorageId>& which) {
   return std::ranges::any_of(list, [&](const lowered::Statement& s) {
@@ -106,6 +117,7 @@ void Expander::declare_tensor_maps() {
 // One thread of the agent, of each where Pallas threads go through one body. Asked where it is
 // needed: ptxas then knows that there is only one.
 ExprId Expander::elected() {
+  if (!l_.machine.has_tma()) return e_.plain(Operator::equal, thread_, number(0), bool_);
   if ((!agent_.is_known || agent_.count > 1) && l_.warpgroups == 1) return elected_of_block();
   const ExprId first = e_.plain(Operator::equal, warp_, number(0), bool_);
   return e_.all({first, e_.call(Row::elect_one, bool_, {})});
@@ -113,7 +125,8 @@ ExprId Expander::elected() {
 
 ExprId Expander::elected_of_block() {
   const ExprId first = e_.plain(Operator::equal, warp_, number(0), bool_);
-  const ExprId elects = e_.call(Row::elect_one, bool_, {});
+  const ExprId elects = l_.machine.has_tma() ? e_.call(Row::elect_one, bool_, {})
+                                             : e_.plain(Operator::equal, thread_, number(0), bool_);
   if (agent_.is_known && agent_.count == 1) return e_.all({first, elects});
   return e_.all(
       {e_.plain(Operator::equal, warpgroup_, number(agent_.first), bool_), first, elects});
@@ -134,7 +147,7 @@ void Expander::begin_fetches() {
           thread::Call{.function = Row::mbarrier_init,
                        .args = {e_.sum(shared_place(all.storage) + Affine(barrier_bytes * k), u32),
                                 number(all.arrivals)}});
-  b_.add(thread::Call{.function = Row::fence_mbarrier_init});
+  if (l_.machine.has_tma()) b_.add(thread::Call{.function = Row::fence_mbarrier_init});
   b_.close();
   if (reach_other_blocks(l_))
     b_.add(thread::Call{.function = Row::cluster_sync});
@@ -272,7 +285,9 @@ void Expander::for_each_box(ValueId access, StorageId storage, BoxId tensor_box,
 void Expander::expand_one(const lowered::Copy& c) {
   const bool asks = c.predicate != graph::no_value;
   if (asks) b_.open(thread::If{scalar(c.predicate), {}});
-  if (c.from.window) {
+  if (lowered::brings_near(c)) {
+    bring_near(c);
+  } else if (c.from.window) {
     copy_window(c);
   } else if (c.from.storage && c.to.storage) {
     copy_bytes(c);
@@ -285,10 +300,25 @@ void Expander::expand_one(const lowered::Copy& c) {
           e_.sum(Affine::term(place_address(shared)) + shown + Affine(offset), u32);
       if (c.completes) return load_box(c, place, std::move(at));
       const ExprId map = e_.variable(tensor_maps_[c.box]);
-      b_.add(thread::Call{.function = Row::tma_store, .args = {map, place}, .at = std::move(at)});
+      thread::Call call{.function = Row::tma_store, .args = {map, place}, .at = std::move(at)};
+      if (c.update >= 0) {
+        call.function = Row::tma_reduce;
+        call.templates = {thread::Named{reduction(graph::Update{c.update})}};
+      }
+      b_.add(std::move(call));
     });
   }
   if (asks) b_.close();
+}
+
+void Expander::bring_near(const lowered::Copy& c) {
+  check_view(c.of, no_expr);
+  const ExprId map = e_.variable(tensor_maps_[c.box]);
+  for_each_run(
+      g_[c.of], box_origin(c.of), l_.tensor_boxes[c.box],
+      [&](std::vector<ExprId> at, std::int64_t) {
+        b_.add(thread::Call{.function = Row::tma_prefetch, .args = {map}, .at = std::move(at)});
+      });
 }
 
 void Expander::copy_window(const lowered::Copy& c) {

@@ -238,6 +238,7 @@ void Nest::expand_sink(const lowered::Store& s) {
   const DimMap all = all_dimensions();
   const MemoryView m = MemoryView::of(g_[s.inst]);
   mask_replicas();
+  if (s.by.asynchronous && copies_stored(s)) return;
   if (const StorageId to = stored_in_shared(s); const auto matrices = matrices_of(to))
     return store_matrices(to, *matrices,
                           [&] { return evaluate(nest_->value, coordinates_, all, false); });

@@ -100,6 +100,9 @@ class Nest : private passes::Elements {
   bool copies_moved(const lowered::Stage& s);
   bool copies_asynchronously(const Address& from, StorageId filled, lowered::CopyMode by,
                              ExprId mask = no_expr);
+  bool copies_asynchronously(const Address& from, const Address& to, bool repeats,
+                             lowered::CopyMode by, ExprId mask);
+  bool copies_stored(const lowered::Store& s);
   void copy_rows_around(const lowered::Stage& s);
   void copy_around(const lowered::Stage& s, const Coordinates& c, std::int64_t left,
                    std::vector<ExprId> threads);

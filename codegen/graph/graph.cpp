@@ -329,7 +329,8 @@ bool overlaps_previous(const Graph& g) {
 }
 
 CopyView CopyView::of(const Inst& copy) {
-  CopyView v{.global = copy.args[0], .shared = copy.args[1]};
+  CopyView v{.global = copy.args[0]};
+  if (copy.args.size() > 1) v.shared = copy.args[1];
   if (copy.op != Op::CopyToShared) return v;
   v.barrier = copy.args[2], v.number = copy.args[3];
   if (!copy.attr.ints.empty()) v.axes = copy.attr.ints[0];

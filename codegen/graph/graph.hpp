@@ -442,7 +442,7 @@ constexpr bool is_barrier_op(Op op) {
   return op == Op::BarrierArrive || op == Op::BarrierWait || op == Op::BarrierTest;
 }
 bool has_async_ops(const Graph& g);
-/// Operands of a CopyToShared or CopyToGlobal by name; no_value where absent.
+/// Operands of a copy by name, of a Prefetch `global` alone; no_value where absent.
 struct CopyView {
   ValueId global = no_value, shared = no_value;
   ValueId barrier = no_value, number = no_value;  // that it completes, and which of its array
@@ -465,6 +465,15 @@ bool reach_other_blocks(const Graph& g);
 inline ValueId block_of_arrival(const Inst& arrive) {
   return arrive.args.size() > 2 ? arrive.args[2] : no_value;
 }
+/// What threads, or copies that they ask for, bring to shared memory, and take from there.
+constexpr bool is_copy_to_shared(Op op) {
+  return op == Op::CopyToShared || op == Op::FetchToShared;
+}
+constexpr bool is_copy_to_global(Op op) {
+  return op == Op::CopyToGlobal || op == Op::ReduceToGlobal;
+}
+/// Of an AwaitFetches.
+inline int fetches_left(const Inst& wait) { return static_cast<int>(wait.attr.ints[0]); }
 /// An AwaitCopies: for all groups but the last `pending`, until they have read what they copy, or
 /// until it is there.
 struct AwaitView {

@@ -23,7 +23,7 @@ void expect_copied(const Context& c) {
   const bool is_array = global.space == Space::gmem || global.space == Space::automatic;
   if (!is_array) c.fail("expected a Ref in GMEM, given " + text(global));
   if (shared.space != Space::smem) c.fail("expected a Ref in SMEM, given " + text(shared));
-  const bool brings = c.op == Op::CopyToShared;
+  const bool brings = c.op == Op::CopyToShared || c.op == Op::FetchToShared;
   const Type &source = brings ? global : shared, &destination = brings ? shared : global;
   if (source.dtype != destination.dtype)
     c.fail("expected dtypes to match, given a source " + text(source) + " and a destination " +
@@ -68,6 +68,42 @@ Type rule_copy_to_shared(const Context& c) {
 Type rule_copy_to_global(const Context& c) {
   expect_ints(c, 0);
   expect_copied(c);
+  return Type::none();
+}
+
+Type rule_reduce_to_global(const Context& c) {
+  expect_ints(c, 3);
+  expect_copied(c);
+  const std::int64_t how = c.ints()[2];
+  constexpr auto last = static_cast<std::int64_t>(Update::bit_xor);
+  if (how < 0 || how > last) c.fail("there is no reduction " + std::to_string(how));
+  const Update update{how};
+  if (const DType dtype = c.type(0).dtype; !updates(update, dtype))
+    c.fail(std::string(name_of(update)) + " does not support " + dtype.name() + ", but " +
+           dtypes_of(update));
+  return Type::none();
+}
+
+Type rule_fetch_to_shared(const Context& c) {
+  expect_ints(c, 0);
+  expect_copied(c);
+  return Type::none();
+}
+
+Type rule_await_fetches(const Context& c) {
+  expect_ints(c, 1);
+  if (c.ints()[0] < 0 || c.ints()[0] > INT32_MAX)
+    c.fail("expected 0 or more copies, given " + std::to_string(c.ints()[0]));
+  return Type::none();
+}
+
+Type rule_prefetch(const Context& c) {
+  expect_ints(c, 0);
+  const Type& type = reference(c, 0);
+  if (type.space != Space::gmem && type.space != Space::automatic)
+    c.fail("expected a Ref in GMEM, given " + text(type));
+  expect_inside(c, c.args[0]);
+  if (c.graph.chooses(c.args[0])) c.fail("expected a view without index arrays");
   return Type::none();
 }
 

@@ -109,6 +109,7 @@ class Visit {
     for (const ValueId v : {c.slot, c.multicast, c.predicate}) control(v);
     Effect read = place(c.from), write = place(c.to);
     read.access = Access::read;
+    if (!write.storage && !write.window) return add(read);
     write.role = Role::result;
     write.access = write.window ? Access::update : Access::write;
     Effect& completes = c.completes ? write : read;

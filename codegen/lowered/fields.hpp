@@ -186,7 +186,10 @@ PALLADIUM_FIELDS(Stage) {
   f("storage", x.storage);
   fields(x.by, f);
 }
-PALLADIUM_FIELDS(Store) { f("inst", x.inst); }
+PALLADIUM_FIELDS(Store) {
+  f("inst", x.inst);
+  fields(x.by, f);
+}
 PALLADIUM_FIELDS(Update) {
   f("inst", x.inst);
   f("storage", x.storage);
@@ -263,6 +266,7 @@ PALLADIUM_FIELDS(Copy) {
   f("of", x.of);
   f("multicast", x.multicast);
   f("predicate", x.predicate);
+  f("update", x.update);
   f("by_hand", x.by_hand);
 }
 PALLADIUM_FIELDS(Arrive) {

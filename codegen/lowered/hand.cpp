@@ -57,6 +57,12 @@ class Words {
     case Kind::bring:
       return fmt::format("brings its part {} to {}, for {}", region(e.from), region(e.to), barrier);
     case Kind::send: return fmt::format("begins to copy {} to {}", region(e.from), region(e.to));
+    case Kind::take:
+      return fmt::format("begins to copy {} to {}, for a wait_gmem_to_smem", region(e.from),
+                         region(e.to));
+    case Kind::taken:
+      return fmt::format("waits for all copies without a barrier{}",
+                         e.pending > 0 ? fmt::format(" but the last {}", e.pending) : "");
     case Kind::commit: return "commits what it stored";
     case Kind::close: return "closes a group of copies";
     case Kind::await:

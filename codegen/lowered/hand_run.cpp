@@ -17,7 +17,7 @@ Run::Run(const graph::Graph& g, const Way& way)
       threads_(way.threads.size()),
       barriers_(way.barriers.size()),
       memories_(way.memories.size()) {
-  const std::size_t known = 5 * threads_.size() + barriers_.size();
+  const std::size_t known = 6 * threads_.size() + barriers_.size();
   for (Thread& t : threads_) t.knows.assign(known, 0);
   for (Memory& m : memories_) m.reads.resize(threads_.size() + 1);
   for (Memory& m : memories_) m.writes.resize(threads_.size() + 1);
@@ -74,6 +74,15 @@ void Run::perform(int thread, const Event& e) {
     t.sent = &e;
     touch(thread, e, e.from, false, sent(thread, false), t.closed + 1);
     return touch(thread, e, e.to, true, sent(thread, true), t.closed + 1);
+  case Kind::take:
+    t.taken = &e;
+    touch(thread, e, e.from, false, taken(thread), ++t.takes);
+    return touch(thread, e, e.to, true, taken(thread), t.takes);
+  case Kind::taken: {
+    std::int32_t& knows = t.knows[static_cast<std::size_t>(taken(thread))];
+    knows = std::max(knows, t.takes - e.pending);
+    return;
+  }
   case Kind::commit:
     t.knows[static_cast<std::size_t>(committed(thread))] =
         t.knows[static_cast<std::size_t>(thread)];
@@ -117,7 +126,7 @@ void Run::touch(int thread, const Event& e, int number, bool writes, int until,
                     .until = until,
                     .completion = completion,
                     .event = &e,
-                    .is_atomic = e.kind == Kind::atomic};
+                    .is_atomic = e.kind == Kind::atomic || (e.updates && writes)};
   compare(mine, m.writes, known);
   if (writes) compare(mine, m.reads, known);
   if (!writes && r.is_exact && !is_stored(m, r))
@@ -138,6 +147,8 @@ void Run::compare(const Access& mine, const Accesses& all, const Clock& known) {
       for (const Access& other : all[t]) compare(mine, other, known);
 }
 
+bool Run::is_by_threads(const Access& a) { return a.until < 0 || a.event->kind == Kind::take; }
+
 void Run::compare(const Access& mine, const Access& other, const Clock& known) {
   ++compared_;
   if (mine.is_atomic && other.is_atomic) return;
@@ -147,7 +158,8 @@ void Run::compare(const Access& mine, const Access& other, const Clock& known) {
   std::string why;
   if (!is_before(other, known))
     why = "and nothing orders the two";
-  else if (mine.until >= 0 && other.until < 0 && other.event->kind != Kind::read &&
+  else if (mine.until >= 0 && mine.event->kind != Kind::take && is_by_threads(other) &&
+           other.region == other.event->to &&
            known[static_cast<std::size_t>(committed(other.thread))] < other.epoch)
     why = "and no plgpu::commit_smem() stands between the two";
   if (why.empty()) return;
@@ -339,6 +351,10 @@ void Run::check_ends() {
   for (int i = 0; std::cmp_less(i, barriers_.size()) && !found_.is_found(); ++i) check_end(i);
   for (thread_ = 0; thread_ < threads() && !found_.is_found(); ++thread_) {
     Thread& t = threads_[static_cast<std::size_t>(thread_)];
+    if (t.taken != nullptr && t.knows[static_cast<std::size_t>(taken(thread_))] < t.takes)
+      return fail(*t.taken, fmt::format("{} ends before its copy of {} is there: "
+                                        "plgpu::wait_gmem_to_smem(0)",
+                                        name(thread_), at(*t.taken)));
     if (t.open > 0) t.has_copies.push_back(true);
     if (std::cmp_less(t.read, t.has_copies.size()) &&
         std::any_of(t.has_copies.begin() + t.read, t.has_copies.end(),

@@ -71,6 +71,8 @@ class Run {
     std::size_t next = 0;
     std::int32_t open = 0, closed = 0, read = 0;  // copies of no group; groups; awaited ones
     std::int32_t products = 0;                    // that it began
+    std::int32_t takes = 0;                       // copies without a barrier
+    const Event* taken = nullptr;                 // the last of them
     std::map<int, std::pair<std::int32_t, const Event*>> sums = {};  // and the last of each sum
     std::vector<bool> has_copies = {};                               // of each group
     const Event* sent = nullptr;                                     // the last copy
@@ -86,6 +88,9 @@ class Run {
   int multiplied(int thread) const {
     return 4 * threads() + static_cast<int>(barriers_.size()) + thread;
   }
+  int taken(int thread) const {
+    return 5 * threads() + static_cast<int>(barriers_.size()) + thread;
+  }
   int threads() const { return static_cast<int>(threads_.size()); }
 
   bool is_open(int thread, const Event& e) const;
@@ -98,6 +103,7 @@ class Run {
   std::vector<Access>& own(Accesses& all, const Access& a) const {
     return all[a.until < 0 ? static_cast<std::size_t>(a.thread) : threads_.size()];
   }
+  static bool is_by_threads(const Access& a);
   bool is_before(const Access& a, const Clock& known) const;
   void keep(Memory& m, const Access& a, bool writes, const Clock& known);
   void arrive(int thread, const Event& e);

@@ -195,6 +195,21 @@ class Walk {
       const graph::CopyView c = graph::CopyView::of(inst);
       return add({.kind = Kind::send, .by = v, .from = viewed(c.shared), .to = viewed(c.global)});
     }
+    case Op::ReduceToGlobal: {
+      const graph::CopyView c = graph::CopyView::of(inst);
+      return add({.kind = Kind::send,
+                  .by = v,
+                  .from = viewed(c.shared),
+                  .to = viewed(c.global),
+                  .updates = true});
+    }
+    case Op::FetchToShared: {
+      const graph::CopyView c = graph::CopyView::of(inst);
+      return add({.kind = Kind::take, .by = v, .from = viewed(c.global), .to = viewed(c.shared)});
+    }
+    case Op::AwaitFetches:
+      return add({.kind = Kind::taken, .by = v, .pending = graph::fetches_left(inst)});
+    case Op::Prefetch: return;
     case Op::CommitShared: return add({.kind = Kind::commit, .by = v});
     case Op::CloseCopies: return add({.kind = Kind::close, .by = v});
     case Op::AwaitCopies: {

@@ -54,6 +54,8 @@ struct Event {
     atomic,
     fetch,  // from[0] to from[1]; arrives at the barrier when it is done
     send,
+    take,   // from[0] to from[1] without a barrier
+    taken,  // all of these but `pending` are there
     commit,
     close,
     await,  // all groups but `pending`
@@ -72,6 +74,7 @@ struct Event {
   int barrier = -1, pending = 0, iteration = -1;
   int parts = 0;  // of a fetch that blocks share: as many come, one of them by this one
   bool read_only = false;
+  bool updates = false;  // what a send writes, element by element, each at once
 };
 
 struct Way {

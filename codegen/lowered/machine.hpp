@@ -23,7 +23,8 @@ struct Machine {
 
   /// The first architectures that have something, for messages.
   static constexpr int first_with_matrix_moves = 75, first_with_async_copies = 80,
-                       first_with_matrix_stores = 90, first_with_tma = 90, first_with_clusters = 90;
+                       first_with_barriers = 80, first_with_matrix_stores = 90, first_with_tma = 90,
+                       first_with_clusters = 90;
 
   /// ldmatrix, and movmatrix, which transposes what ldmatrix loads: rows of 16 bytes to the lanes
   /// of a warp as products take them.
@@ -32,6 +33,8 @@ struct Machine {
   bool has_matrix_stores() const { return compute_capability >= first_with_matrix_stores; }
   /// cp.async: each thread copies 4 to 16 bytes to shared memory, and waits for groups of copies.
   bool has_async_copies() const { return compute_capability >= first_with_async_copies; }
+  /// mbarriers, at which threads arrive and for which they wait.
+  bool has_barriers() const { return compute_capability >= first_with_barriers; }
   /// Copies of boxes between arrays and shared memory that one thread asks for and an mbarrier, or
   /// a group of copies, knows to be done.
   bool has_tma() const { return compute_capability >= first_with_tma; }

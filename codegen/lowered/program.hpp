@@ -67,6 +67,8 @@ struct Program {
   /// Of arrays: every element follows from where it stands and from scalars, and is compared with
   /// what the user says of it where the program runs on a CPU.
   std::vector<ValueId> checked_hints = {};
+  /// Stores to shared memory of what is loaded that a user waits for: fetches by hand.
+  std::vector<ValueId> fetches_by_hand = {};
   std::int64_t shared_bytes = 0;
   int warpgroups = 1;             // Pallas threads of all bodies ...
   int num_warps = 4;              // ... of so many warps each

@@ -43,9 +43,11 @@ struct Stage {
   CopyMode by = {};
 };
 
-/// Memory of the view of `inst`, a Store or Swap, = value where its mask holds.
+/// Memory of the view of `inst`, a Store or Swap, = value where its mask holds. Where a user waits
+/// for it himself a load may be copied asynchronously, to shared memory.
 struct Store {
   ValueId inst = graph::no_value;
+  CopyMode by = {};
 };
 
 /// Memory of the view of `inst`, an Atomic, updated by value where its mask holds; storage (shared,
@@ -239,9 +241,10 @@ struct Place {
 
 /// to = from, asynchronously: boxes that TMA copies between an array and shared memory, where
 /// blocks of windows lie row-major, and views in panels; or the bytes of one storage to another
-/// block of the cluster. One thread of the agent issues it, where the predicate holds. The copy is
-/// done when `completes` says so, in the block that it fills, of several barriers that of the
-/// `slot`; without such when the bulk group is, which a Close ends.
+/// block of the cluster; to nowhere: what is copied is near when it is read. One thread of the
+/// agent issues it, where the predicate holds. The copy is done when `completes` says so, in the
+/// block that it fills, of several barriers that of the `slot`; without such when the bulk group
+/// is, which a Close ends.
 struct Copy {
   Place from = {}, to = {};
   BoxId box = {};
@@ -250,9 +253,16 @@ struct Copy {
   ValueId of = graph::no_value;  // the Load or Store that it does; none: of a block, or of bytes
   ValueId multicast = graph::no_value;  // a bit for each block of the cluster that it fills
   ValueId predicate = graph::no_value;
+  /// The number of a graph::Update, by which the array's elements become themselves and what is
+  /// copied; -1: they become that.
+  int update = -1;
   /// A user waits for it, as he says. Each Pallas thread of the agent issues its own.
   bool by_hand = false;
 };
+
+inline bool brings_near(const Copy& c) {
+  return !c.to.storage && !c.to.window && c.to.view == graph::no_value;
+}
 
 /// At a barrier, of several that of the `slot`, or of a ring's of the iteration around: one thread
 /// of the agent says that copies of so many bytes are to complete it; of 0, one of each warpgroup

@@ -111,7 +111,10 @@ class Text {
   void print(const LoopNest& p) { line(nest(p) + redirects(p.redirects)); }
   void print(const Dot& d) { line(dot(d)); }
   void print(const Copy& c) {
-    line(fmt::format("copy {} = {}{}{}{}", place(c.to), place(c.from),
+    if (brings_near(c)) return line(fmt::format("bring near {}", place(c.from)));
+    line(fmt::format("copy {} {}= {}{}{}{}", place(c.to),
+                     c.update < 0 ? "" : graph::name_of(graph::Update{c.update}) + std::string(" "),
+                     place(c.from),
                      c.completes ? fmt::format(" on m{}{}", c.completes, slot(c.slot)) : "",
                      some(" to blocks ", c.multicast), some(" where ", c.predicate)));
   }

@@ -301,6 +301,8 @@ class Purposes {
   bool lasts(const Statement& s) const {
     if (std::holds_alternative<SetRegisters>(s.what) || std::holds_alternative<Inline>(s.what))
       return true;
+    if (const auto* const copy = std::get_if<Copy>(&s.what); copy != nullptr && brings_near(*copy))
+      return true;
     const auto* const waits = std::get_if<Semaphore>(&s.what);
     return waits != nullptr && l_.graph[waits->inst].op == graph::Op::Delay;
   }

@@ -28,11 +28,16 @@ class Legalization {
     for (const ValueId v : a.order) {
       if (!graph::is_async_op(g_[v].op)) continue;
       expect_barriers(v);
-      if (g_[v].op != Op::CopyToShared && g_[v].op != Op::CopyToGlobal) continue;
+      if (g_[v].op == Op::Prefetch) {
+        bring_near(v);
+        continue;
+      }
+      const bool fetches = g_[v].op == Op::FetchToShared;
+      if (!graph::is_copy_to_shared(g_[v].op) && !graph::is_copy_to_global(g_[v].op)) continue;
       std::string why;
       if (divides(v)) continue;
-      if (is_box(v, why)) continue;
-      tell(v, why);
+      if (!fetches && l_.machine.has_tma() && is_box(v, why)) continue;
+      if (!fetches && l_.machine.has_tma()) tell(v, why);
       copy_by_threads(v);
     }
     l_.uses = uses_of(g_);
@@ -50,12 +55,21 @@ class Legalization {
                          fmt::format("set_max_registers: kernel '{}' is compiled for sm_{}; that "
                                      "registers change hands needs sm_90a",
                                      g_.name, l_.machine.compute_capability));
-    if (!l_.machine.has_tma())
+    const bool overlaps = g_[v].op == Op::GridDependencyWait || g_[v].op == Op::LaunchDependents;
+    if (overlaps && !l_.machine.has_tma())
+      throw CompileError(
+          g_.location(v),
+          fmt::format("{}: kernel '{}' is compiled for sm_{}; launches that overlap "
+                      "need sm_90 or newer",
+                      graph::info(g_[v].op).name, g_.name, l_.machine.compute_capability));
+    const bool needs_barriers = graph::is_barrier_op(g_[v].op) || g_[v].op == Op::CopyToShared;
+    if (needs_barriers && !l_.machine.has_barriers())
       throw CompileError(
           g_.location(v),
           fmt::format("{}: kernel '{}' is compiled for sm_{}; barriers, and copies "
-                      "that they know of, need sm_90 or newer",
-                      graph::info(g_[v].op).name, g_.name, l_.machine.compute_capability));
+                      "that they know of, need sm_{} or newer",
+                      graph::info(g_[v].op).name, g_.name, l_.machine.compute_capability,
+                      lowered::Machine::first_with_barriers));
   }
 
   bool is_box(ValueId copy, std::string& why) {
@@ -167,13 +181,20 @@ class Legalization {
   // asynchronous proxy finds it.
   void copy_by_threads(ValueId copy) {
     const CopyView c = CopyView::of(g_[copy]);
-    const bool brings = g_[copy].op == Op::CopyToShared;
+    const bool brings = graph::is_copy_to_shared(g_[copy].op);
+    const bool fetches = g_[copy].op == Op::FetchToShared;
+    const bool reduces = g_[copy].op == Op::ReduceToGlobal;
     const ValueId from = brings ? c.global : c.shared, to = brings ? c.shared : c.global;
     const graph::Type type = graph::Type::value(g_[from].type.dtype, g_[from].type.shape);
     const Location at = g_.location(copy);
     const ValueId load = before(copy, {Op::Load, type, {{0, 0}, 0}, {from}, {}}, at);
+    if (reduces) {
+      g_[copy] = {Op::Atomic, type, g_[copy].attr, {to, load}, {}};
+      return;
+    }
     g_[copy] = {Op::Store, graph::Type::none(), {{0, 0}, 0}, {to, load}, {}};
-    if (!brings) return;
+    if (fetches && l_.machine.has_async_copies()) l_.fetches_by_hand.push_back(copy);
+    if (!brings || fetches) return;
     const ValueId arrive =
         before(copy, {Op::BarrierArrive, graph::Type::none(), {}, {c.barrier, c.number}, {}}, at);
     const ValueId commit = before(arrive, {Op::CommitShared, graph::Type::none(), {}, {}, {}}, at);
@@ -181,6 +202,17 @@ class Legalization {
     const Inst store = g_[copy];
     g_[copy] = std::exchange(g_[arrive], g_[commit]);
     g_[commit] = store;
+  }
+
+  // What is not to be had is left out.
+  void bring_near(ValueId v) {
+    std::string why;
+    const auto box = l_.machine.has_tma() ? fetches_.box_near(g_[v].args[0], why) : std::nullopt;
+    if (box && number_of(l_, *box, why)) return;
+    if (!why.empty())
+      l_.remarks.push_back(
+          {g_.location(v), "async_prefetch: nothing is brought near, because " + why});
+    for (graph::Region& r : g_.regions) std::erase(r.insts, v);
   }
 
   ValueId before(ValueId v, Inst inst, Location at) {
@@ -210,9 +242,14 @@ class ByHand {
           Wait{.barrier = barrier(inst_.args[0]), .slot = inst_.args[1], .phase = Tracked{}});
     case Op::BarrierTest: return test();
     case Op::CopyToShared: return bring();
-    case Op::CopyToGlobal: return send();
-    case Op::CommitShared: return add(Fence{}), add(Sync{});
-    case Op::CloseCopies: return add(Close{device::Completion::bulk_group});
+    case Op::CopyToGlobal:
+    case Op::ReduceToGlobal: return send();
+    case Op::Prefetch: return bring_near();
+    case Op::AwaitFetches: return await_fetches();
+    case Op::CommitShared: return commit();
+    case Op::CloseCopies:
+      if (l_.machine.has_tma()) add(Close{device::Completion::bulk_group});
+      return;
     case Op::Wgmma:
     case Op::WgmmaHeld:
     case Op::AwaitProducts: return add_product_by_hand(l_, v_, out_);
@@ -315,19 +352,45 @@ class ByHand {
 
   void send() {
     const CopyView c = CopyView::of(inst_);
-    add(Copy{.from = {.storage = room(c.shared), .view = c.shared},
-             .to = {.view = c.global},
-             .box = box(),
+    add(Copy{
+        .from = {.storage = room(c.shared), .view = c.shared},
+        .to = {.view = c.global},
+        .box = box(),
+        .of = v_,
+        .update = inst_.op == Op::ReduceToGlobal ? static_cast<int>(graph::update_of(inst_)) : -1,
+        .by_hand = true});
+  }
+
+  void bring_near() {
+    Fetches fetches(l_);
+    std::string why;
+    const auto found = fetches.box_near(inst_.args[0], why);
+    add(Copy{.from = {.view = inst_.args[0]},
+             .box = found ? number_of(l_, *found, why) : BoxId(),
              .of = v_,
              .by_hand = true});
+  }
+
+  void await_fetches() {
+    if (l_.machine.has_async_copies())
+      add(WaitGroup{.kind = device::Completion::cp_async_group,
+                    .pending = graph::fetches_left(inst_)});
+    add(Sync{});
+  }
+
+  // Other proxies than that of threads came with TMA.
+  void commit() {
+    if (l_.machine.has_tma()) add(Fence{});
+    add(Sync{});
   }
 
   // One thread waits, and the others for it.
   void await() {
     const graph::AwaitView wait = graph::AwaitView::of(inst_);
-    add(WaitGroup{.kind = device::Completion::bulk_group,
-                  .pending = wait.pending,
-                  .written = !wait.read_only});
+    if (l_.machine.has_tma())
+      add(WaitGroup{.kind = device::Completion::bulk_group,
+                    .pending = wait.pending,
+                    .written = !wait.read_only});
     add(Sync{});
   }
 
@@ -342,6 +405,10 @@ class ByHand {
 
 void legalize_async_copies(Program& l) {
   if (graph::has_async_ops(l.graph)) Legalization(l).run();
+}
+
+void close_fetch(const Program& l, ValueId v, Statements& out) {
+  out.push_back({Close{device::Completion::cp_async_group}, l.graph.location(v)});
 }
 
 void end_by_hand(const Program& l, Statements& out) {

@@ -29,6 +29,8 @@ class ChosenCopies {
   explicit ChosenCopies(Program& l) : l_(l), g_(l.graph), model_(l), guards_(l) {}
 
   void run() {
+    // Who counts groups by hand has them for himself.
+    if (!l_.fetches_by_hand.empty()) return;
     placed_ = placed_bytes(l_);
     for_each_list(l_, [&](Statements& list) { visit(list, false); });
   }

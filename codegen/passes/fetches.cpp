@@ -193,6 +193,22 @@ bool Fetches::ends_aligned(const BlockMapping& m) {
   return m.array_aval.shape.rank() == 0 || row_facts(m).multiple % n == 0;
 }
 
+namespace {
+
+// What TMA makes of elements in global memory.
+bool reduces(graph::Update how, DType t) {
+  const bool is_wide = t == i64 || t == u64;
+  switch (how) {
+  case graph::Update::add:
+    return t == i32 || t == u32 || t == u64 || t == f32 || t == f16 || t == bf16;
+  case graph::Update::min:
+  case graph::Update::max: return t == i32 || t == u32 || is_wide || t == f16 || t == bf16;
+  default: return t == i32 || t == u32 || is_wide;
+  }
+}
+
+}  // namespace
+
 std::optional<TensorBox> Fetches::box_of_copy(ValueId copy, Panels& panels, std::string& why) {
   const graph::CopyView c = graph::CopyView::of(g_[copy]);
   const auto refuse = [&](const char* reason) {
@@ -204,8 +220,10 @@ std::optional<TensorBox> Fetches::box_of_copy(ValueId copy, Panels& panels, std:
   const std::optional<std::vector<int>> dimensions = box_dimensions(g_, c.global);
   if (!dimensions) return refuse("its view in global memory is no box");
   if (!lies_in_array(m, c.global, 1, why)) return {};
-  if (g_[copy].op == Op::CopyToGlobal && !ends_aligned(m))
+  if (graph::is_copy_to_global(g_[copy].op) && !ends_aligned(m))
     return refuse("its rows do not end at multiples of 16 bytes");
+  if (g_[copy].op == Op::ReduceToGlobal && !reduces(graph::update_of(g_[copy]), m.array_aval.dtype))
+    return refuse("TMA has no such reduction of these elements");
   if (const int swizzle = panels.swizzle(g_.root(c.shared)); swizzle > 0) {
     const std::optional<MatrixView> matrix = panels.matrix(c.shared);
     const std::int64_t width = swizzle / g_[c.shared].type.dtype.bytes();
@@ -216,7 +234,29 @@ std::optional<TensorBox> Fetches::box_of_copy(ValueId copy, Panels& panels, std:
     return box_of_view(c.global, g_[c.global].type.shape, swizzle, why);
   }
   if (!is_run(c.shared)) return refuse("its view in shared memory is no run from 128 bytes");
-  const Extents& shape = g_[c.global].type.shape;
+  return box_of_rows(c.global, why);
+}
+
+std::optional<TensorBox> Fetches::box_near(ValueId view, std::string& why) {
+  if (!box_dimensions(g_, view)) {
+    why = "its view is no box";
+    return {};
+  }
+  const BlockMapping& m =
+      g_.mapping.block_mappings[static_cast<std::size_t>(g_.mapping_of(g_.root(view)))];
+  return lies_in_array(m, view, 1, why) ? box_of_rows(view, why) : std::nullopt;
+}
+
+// Of rows one behind the other: one of the boxes that follow each other along the first dimension.
+std::optional<TensorBox> Fetches::box_of_rows(ValueId view, std::string& why) {
+  const auto refuse = [&](const char* reason) {
+    why = reason;
+    return std::nullopt;
+  };
+  const int mapping = g_.mapping_of(g_.root(view));
+  const BlockMapping& m = g_.mapping.block_mappings[static_cast<std::size_t>(mapping)];
+  const std::optional<std::vector<int>> dimensions = box_dimensions(g_, view);
+  const Extents& shape = g_[view].type.shape;
   TensorBox box{.mapping = mapping};
   std::size_t next = 0;
   for (const BlockDim& b : m.block_shape) {

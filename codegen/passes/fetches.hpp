@@ -48,7 +48,11 @@ class Fetches {
   /// shared memory.
   std::optional<TensorBox> box_of_copy(ValueId copy, Panels& panels, std::string& why);
 
+  /// Of a view that is to be brought near.
+  std::optional<TensorBox> box_near(ValueId view, std::string& why);
+
  private:
+  std::optional<TensorBox> box_of_rows(ValueId view, std::string& why);
   std::optional<ValueId> load_of(ValueId operand);
   bool is_masked(ValueId load, std::optional<lowered::IfMasked>& masked) const;
   std::optional<TensorBox> box_of(ValueId access, const Extents& shape, int swizzle,

@@ -147,6 +147,10 @@ class Building {
     case Op::BarrierTest:
     case Op::CopyToShared:
     case Op::CopyToGlobal:
+    case Op::ReduceToGlobal:
+    case Op::FetchToShared:
+    case Op::AwaitFetches:
+    case Op::Prefetch:
     case Op::CommitShared:
     case Op::CloseCopies:
     case Op::AwaitCopies:
@@ -254,12 +258,14 @@ class Building {
     }
     if (!in_warps_ && send(l_, a_, fetches_, v, out)) return;
     const Extents& shape = g_[m.value].type.shape;
-    out.push_back({LoopNest{.sink = Store{v},
+    const bool by_hand = std::ranges::find(l_.fetches_by_hand, v) != l_.fetches_by_hand.end();
+    out.push_back({LoopNest{.sink = Store{v, {.asynchronous = by_hand}},
                             .value = m.value,
                             .domain = shape,
                             .valid = shape,
                             .variable = l_.add_variable()},
                    g_.location(v)});
+    if (by_hand) close_fetch(l_, v, out);
   }
 
   void update(List& out, ValueId v) {

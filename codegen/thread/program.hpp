@@ -140,10 +140,14 @@ struct Copy {
   ExprId begin = no_expr;
 };
 
+/// A template argument that the device library has a name for.
+struct Named {
+  const char* name = "";
+};
 /// to = function<templates>(args, {at}), for functions that act.
 struct Call {
   device::Row function{};
-  std::vector<std::variant<std::int64_t, bool, DType>> templates = {};
+  std::vector<std::variant<std::int64_t, bool, DType, Named>> templates = {};
   std::vector<ExprId> args = {};
   ExprId to = no_expr;
   std::vector<ExprId> at = {};  // coordinates of a box; none: there are no braces

@@ -1,4 +1,7 @@
 // Barriers, and copies that go on while threads work.
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "codegen/trace/accumulators.hpp"
@@ -6,6 +9,7 @@
 #include "codegen/trace/clusters.hpp"
 #include "palladium/error.hpp"
 #include "palladium/gpu/barrier.hpp"
+#include "palladium/gpu/cluster.hpp"
 #include "palladium/gpu/copy.hpp"
 
 namespace palladium {
@@ -124,6 +128,21 @@ void where(const MaybeValue& predicate, const F& f, const G& g) {
   cond(Access::value(predicate), f, g);
 }
 
+// The number of a graph::Update.
+std::int64_t reduction(std::string_view name, const char* what, Location at) {
+  using Named = std::pair<const char*, graph::Update>;
+  std::string all;
+  for (const auto& [known, update] :
+       {Named{"add", graph::Update::add}, Named{"min", graph::Update::min},
+        Named{"max", graph::Update::max}, Named{"and", graph::Update::bit_and},
+        Named{"or", graph::Update::bit_or}, Named{"xor", graph::Update::bit_xor}}) {
+    if (name == known) return static_cast<std::int64_t>(update);
+    all += (all.empty() ? "" : ", ") + std::string(known);
+  }
+  throw CompileError(
+      at, std::string(what) + ": there is no reduction_op '" + std::string(name) + "', but " + all);
+}
+
 // Of what is partitioned along a dimension the part of the calling block.
 Ref own_part(Recorder& recorder, const Ref& src, const Ref& dst,
              const gpu::CopyGmemToSmemOptions& options, Location at) {
@@ -194,6 +213,31 @@ Effect gpu::barrier_test(const Ref& barrier, const detail::Expression& expressio
   });
 }
 
+void gpu::async_store_smem(const Operand& value, const Ref& ref, const Ref& barrier,
+                           AsyncStoreOptions options) {
+  const char* const what = "async_store_smem";
+  const Location at = trace::location(value);
+  const Value stored = trace::resolve(value);
+  Recorder& recorder = recorder_by_hand(what, at);
+  const bool names = options.cluster_dim != nullptr;
+  if (names != Access::given(options.cluster_idx))
+    throw CompileError(at, "async_store_smem: cluster_idx and cluster_dim go together");
+  const Ref there =
+      names ? cluster_ref(ref, {{options.cluster_dim, Access::value(options.cluster_idx)}}, at)
+            : ref;
+  const ValueId view = recorder.id(there, what, at), peer = recorder.graph.peer(view);
+  if (peer == graph::no_value)
+    throw CompileError(at, "async_store_smem: expected memory of a block of the cluster, given " +
+                               graph::to_string(recorder.graph[view].type) +
+                               ": plgpu::cluster_ref(ref, {{\"x\", i}}), or .cluster_idx and "
+                               ".cluster_dim");
+  const OneBarrier one = one_barrier(recorder, barrier, what, at);
+  recorder.builder().store(view, recorder.typed(stored, what, at), graph::no_value, at);
+  recorder.note_write(view);
+  record(recorder, Op::BarrierArrive, {one.all, one.number, recorder.graph[peer].args[1]}, {}, at);
+  recorder.note_write(one.all);
+}
+
 void gpu::copy_gmem_to_smem(const Ref& src, const Ref& dst, const Ref& barrier,
                             CopyGmemToSmemOptions options, Location at) {
   const char* const what = "copy_gmem_to_smem";
@@ -219,14 +263,45 @@ void gpu::copy_gmem_to_smem(const Ref& src, const Ref& dst, const Ref& barrier,
   where(options.predicate, copy, arrive);
 }
 
+void gpu::copy_gmem_to_smem(const Ref& src, const Ref& dst, CopyOptions options, Location at) {
+  const char* const what = "copy_gmem_to_smem";
+  Recorder& recorder = recorder_by_hand(what, at);
+  const ValueId from = recorder.id(src, what, at), to = recorder.id(dst, what, at);
+  const auto copy = [&] {
+    record(recorder, Op::FetchToShared, {from, to}, {}, at);
+    recorder.note({{recorder.memory_of(from)}, {}});
+    recorder.note_write(to);
+  };
+  where(options.predicate, copy, [] {});
+}
+
+void gpu::wait_gmem_to_smem(int n, Location at) {
+  Recorder& recorder = recorder_by_hand("wait_gmem_to_smem", at);
+  if (n < 0)
+    throw CompileError(at,
+                       "wait_gmem_to_smem: expected 0 or more copies that may be under way, "
+                       "given " +
+                           std::to_string(n));
+  record(recorder, Op::AwaitFetches, {}, Attr{{n}, 0}, at);
+}
+
+void gpu::async_prefetch(const Ref& ref, Location at) {
+  Recorder& recorder = recorder_by_hand("async_prefetch", at);
+  record(recorder, Op::Prefetch, {recorder.id(ref, "async_prefetch", at)}, {}, at);
+}
+
 void gpu::copy_smem_to_gmem(const Ref& src, const Ref& dst, CopySmemToGmemOptions options,
                             Location at) {
   const char* const what = "copy_smem_to_gmem";
   Recorder& recorder = recorder_by_hand(what, at);
   const ValueId from = recorder.id(src, what, at), to = recorder.id(dst, what, at);
   recorder.expect_writable(to, what, at);
+  const Attr how = options.reduction_op == nullptr
+                       ? Attr{}
+                       : Attr{{0, 0, reduction(options.reduction_op, what, at)}, 0};
+  const Op op = options.reduction_op == nullptr ? Op::CopyToGlobal : Op::ReduceToGlobal;
   const auto copy = [&] {
-    record(recorder, Op::CopyToGlobal, {to, from}, {}, at);
+    record(recorder, op, {to, from}, how, at);
     recorder.note({{recorder.memory_of(from)}, {}});
     recorder.note_write(to);
   };

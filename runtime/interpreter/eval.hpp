@@ -116,6 +116,8 @@ class Frame {
   std::map<std::pair<const Window*, std::int64_t>, Barrier>* barriers = nullptr;
   CopyAgents copy_agents = {};
   CopyGroups copies = {};
+  std::vector<Sent> fetches = {};              // to shared memory, without a barrier
+  std::size_t fetched = 0;                     // so many of the first have been awaited
   std::vector<ProductUnderWay> products = {};  // in order
   /// The same thread in each block of the cluster, by rank; none: of index maps.
   std::vector<Frame*> cluster = {};
@@ -140,7 +142,10 @@ SemaphoreUser user_of(Frame& f, ValueId v, std::string semaphore);
 /// The elements of the Ref `to` become those of `from`, by instruction `by`; the search for races
 /// is told that these agents did it, asynchronously.
 void copy_elements(Frame& f, ValueId by, View& from, View& to, race::Agent reading,
-                   race::Agent writing);
+                   race::Agent writing, race::Proxy through = race::Proxy::async);
+/// The same where the elements of `to` are updated, as the instruction says.
+void reduce_elements(Frame& f, ValueId by, View& from, View& to, race::Agent reading,
+                     race::Agent writing);
 /// The frame of this thread in the block of that rank; of no_value in its own. CompileError, at
 /// `by`, where there is none.
 Frame& in_block(Frame& f, ValueId by, ValueId rank);

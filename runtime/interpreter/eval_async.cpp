@@ -164,13 +164,16 @@ void eval_CopyToShared(Frame& f, ValueId v, const Inst& inst) {
   f.semaphores->arrive(b, done, user_of(f, v, b.name));
 }
 
-void eval_CopyToGlobal(Frame& f, ValueId v, const Inst& inst) {
-  const graph::CopyView c = graph::CopyView::of(inst);
+namespace {
+
+// move(reading, writing) does what the copy does, as these agents.
+template <class F>
+void send(Frame& f, ValueId v, F move) {
   const CopyAgents& by = f.copy_agents;
   if (f.races)
     for (const race::Agent copy : {by.reading, by.writing})
       f.races->engine().restart(copy, f.races->engine().release(f.agent));
-  copy_elements(f, v, f.view(c.shared), f.view(c.global), by.reading, by.writing);
+  move(by.reading, by.writing);
   Sent sent;
   sent.at = f.graph().location(v);
   if (f.races) {
@@ -180,8 +183,53 @@ void eval_CopyToGlobal(Frame& f, ValueId v, const Inst& inst) {
   f.copies.open.push_back(sent);
 }
 
+}  // namespace
+
+void eval_CopyToGlobal(Frame& f, ValueId v, const Inst& inst) {
+  const graph::CopyView c = graph::CopyView::of(inst);
+  send(f, v, [&](race::Agent reading, race::Agent writing) {
+    copy_elements(f, v, f.view(c.shared), f.view(c.global), reading, writing);
+  });
+}
+
+void eval_ReduceToGlobal(Frame& f, ValueId v, const Inst& inst) {
+  const graph::CopyView c = graph::CopyView::of(inst);
+  send(f, v, [&](race::Agent reading, race::Agent writing) {
+    reduce_elements(f, v, f.view(c.shared), f.view(c.global), reading, writing);
+  });
+}
+
+// By threads, through the way of their own accesses.
+void eval_FetchToShared(Frame& f, ValueId v, const Inst& inst) {
+  const graph::CopyView c = graph::CopyView::of(inst);
+  const race::Agent copy = f.copy_agents.bringing;
+  if (f.races) f.races->engine().restart(copy, f.races->engine().release(f.agent));
+  copy_elements(f, v, f.view(c.global), f.view(c.shared), copy, copy, race::Proxy::generic);
+  Sent sent;
+  sent.at = f.graph().location(v);
+  if (f.races) sent.written = f.races->engine().released(copy);
+  f.fetches.push_back(sent);
+}
+
+void eval_AwaitFetches(Frame& f, ValueId, const Inst& inst) {
+  const auto left = static_cast<std::size_t>(graph::fetches_left(inst));
+  for (; f.fetched + left < f.fetches.size(); ++f.fetched)
+    if (f.races) f.races->engine().acquire(f.agent, f.fetches[f.fetched].written);
+}
+
+// It changes nothing.
+void eval_Prefetch(Frame&, ValueId, const Inst&) {}
+
+// What its copies without a barrier have brought the thread has stored itself.
 void eval_CommitShared(Frame& f, ValueId, const Inst&) {
-  if (f.races) f.races->engine().fence_async(f.agent);
+  if (f.races == nullptr) return;
+  race::Engine& engine = f.races->engine();
+  engine.fence_async(f.agent);
+  const auto known = f.fetches.begin() + static_cast<std::ptrdiff_t>(f.fetched);
+  for (auto s = f.fetches.begin(); s != known; ++s)
+    engine.acquire(f.agent, engine.fenced(s->written, race::only(race::Space::shared)));
+  f.fetches.erase(f.fetches.begin(), known);
+  f.fetched = 0;
 }
 
 void eval_CloseCopies(Frame& f, ValueId, const Inst&) {

@@ -158,10 +158,10 @@ class Access {
     if (graph::writes_memory(op)) record(race::Kind::write);
   }
   /// The same of an asynchronous operation.
-  void record(race::Agent agent, race::Kind kind) {
+  void record(race::Agent agent, race::Kind kind, race::Proxy through = race::Proxy::async) {
     if (window().races == nullptr) return;
     agent_ = agent;
-    proxy_ = race::Proxy::async;
+    proxy_ = through;
     record(kind);
   }
 
@@ -398,15 +398,15 @@ void eval_Load(Frame& f, ValueId v, const Inst&) {
 }
 
 void copy_elements(Frame& f, ValueId by, View& from, View& to, race::Agent reading,
-                   race::Agent writing) {
+                   race::Agent writing, race::Proxy through) {
   const graph::MemoryView unmasked;
   Access read(f, by, unmasked, from), write(f, by, unmasked, to);
   std::vector<std::byte> elements(static_cast<std::size_t>(read.view().count()) *
                                   static_cast<std::size_t>(read.view().bytes));
   read.read(elements.data());
   write.write(elements.data());
-  read.record(reading, race::Kind::read);
-  write.record(writing, race::Kind::write);
+  read.record(reading, race::Kind::read, through);
+  write.record(writing, race::Kind::write, through);
 }
 
 void read_elements(Frame& f, ValueId by, ValueId from, std::byte* to, race::Agent reading) {
@@ -483,6 +483,50 @@ void eval_Atomic(Frame& f, ValueId v, const Inst& inst) {
   case graph::Update::exchange: return update_bits(f, v, [](auto, auto value) { return value; });
   case graph::Update::compare: return compare_and_swap(f, v);
   }
+}
+
+namespace {
+
+// Elements of a view become op(what they are, the elements of another one).
+template <class F>
+void reduce_numbers(Access& to, DType dtype, const std::byte* others, F op) {
+  with_type_if<IsNumber>(dtype, [&]<class T>() {
+    const T* const values = reinterpret_cast<const T*>(others);
+    to.update<T>([&](std::int64_t element, T old) {
+      return narrow<T>(op(widen(old), widen(values[element])));
+    });
+  });
+}
+template <class F>
+void reduce_bits(Access& to, DType dtype, const std::byte* others, F op) {
+  with_size(dtype.bytes(), [&]<class T>() {
+    const T* const values = reinterpret_cast<const T*>(others);
+    to.update<T>(
+        [&](std::int64_t element, T old) { return static_cast<T>(op(old, values[element])); });
+  });
+}
+
+}  // namespace
+
+void reduce_elements(Frame& f, ValueId by, View& from, View& to, race::Agent reading,
+                     race::Agent writing) {
+  const graph::MemoryView unmasked;
+  Access read(f, by, unmasked, from), write(f, by, unmasked, to);
+  std::vector<std::byte> elements(static_cast<std::size_t>(from.count()) *
+                                  static_cast<std::size_t>(from.bytes));
+  read.read(elements.data());
+  const auto numbers = [&](auto op) { reduce_numbers(write, to.dtype, elements.data(), op); };
+  const auto bits = [&](auto op) { reduce_bits(write, to.dtype, elements.data(), op); };
+  switch (graph::update_of(f.inst(by))) {
+  case graph::Update::add: numbers(AddTo()); break;
+  case graph::Update::max: numbers(Max()); break;
+  case graph::Update::min: numbers(Min()); break;
+  case graph::Update::bit_and: bits(std::bit_and()); break;
+  case graph::Update::bit_or: bits(std::bit_or()); break;
+  default: bits(std::bit_xor());
+  }
+  read.record(reading, race::Kind::read);
+  write.record(writing, race::Kind::atomic);
 }
 
 // Where the mask is off the result is the new value.

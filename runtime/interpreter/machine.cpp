@@ -207,6 +207,12 @@ void Machine::check_ends() {
     for (Frame& frame : block.threads) {
       CopyGroups copies = std::exchange(frame.copies, {});
       frame.products.clear();
+      const std::vector<Sent> fetches = std::exchange(frame.fetches, {});
+      if (const std::size_t fetched = std::exchange(frame.fetched, 0); fetched < fetches.size())
+        throw CompileError(fetches[fetched].at,
+                           fmt::format("copy_gmem_to_smem: thread {} ends before the copy is "
+                                       "there: plgpu::wait_gmem_to_smem(0)",
+                                       frame.position.thread));
       if (!copies.open.empty()) copies.closed.push_back(copies.open);
       if (copies.read < copies.closed.size() && !copies.closed[copies.read].empty())
         throw CompileError(copies.closed[copies.read][0].at,

@@ -392,7 +392,8 @@ std::optional<Clash> Window::find_readers(std::int64_t first, std::int64_t count
 
 // Programs that update an element do not clash over it.
 bool Window::is_update(std::uint32_t tag) const {
-  return operand_->graph->insts[tag].op == graph::Op::Atomic;
+  const graph::Op op = operand_->graph->insts[tag].op;
+  return op == graph::Op::Atomic || op == graph::Op::ReduceToGlobal;
 }
 
 std::optional<Clash> Window::record(std::int64_t first, std::int64_t n, graph::ValueId by) const {

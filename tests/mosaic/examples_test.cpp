@@ -4,6 +4,7 @@
 
 #include "codegen/nvrtc/disassemble.hpp"
 #include "examples/mosaic/attention.hpp"
+#include "examples/mosaic/copy.hpp"
 #include "examples/mosaic/matmul.hpp"
 #include "examples/mosaic/mixed_matmul.hpp"
 #include "examples/mosaic/softmax.hpp"
@@ -126,6 +127,18 @@ TEST_CASE("the kernels of examples/mosaic compile for sm_90a without spills") {
   CHECK(product <= 64);
   CHECK(mixed <= 260);
   CHECK(attention <= 500);
+}
+
+TEST_CASE("the copy of examples/mosaic is what it is of, of fewer tiles than slots, too") {
+  for (const std::int64_t rows : {64, 128, 640})
+    for_each_target("copy", [&](Target target) {
+      const Array x = counted({rows, 256});
+      CHECK(elements<float>(mosaic::copy().on(target)(on(target, x))) == elements<float>(x));
+    });
+  const ShapeDtype matrix{{1024, 256}, f32};
+  CHECK_THAT(verdict_of(mosaic::copy(), {matrix}), Catch::Matchers::StartsWith("good"));
+  const Resources r = mosaic::copy().lower(matrix).compile({.arch = "sm_90a"}).resources();
+  CHECK(r.spill_store_bytes + r.spill_load_bytes == 0);
 }
 
 TEST_CASE("the softmax of examples/mosaic is that of whole rows, each of two blocks") {

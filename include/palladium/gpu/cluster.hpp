@@ -48,4 +48,13 @@ struct ClusterIndex {
 PALLADIUM_API Ref cluster_ref(const Ref& ref, std::initializer_list<ClusterIndex> block,
                               Location at = here());
 
+struct AsyncStoreOptions {
+  MaybeValue cluster_idx = {};  ///< with a cluster_dim, the block; or `ref` is one's already
+  const char* cluster_dim = nullptr;
+};
+/// `ref`, of a block of the cluster, becomes the value, and the same barrier of that block, of one
+/// arrival, is completed when it is there: who is there waits for that.
+PALLADIUM_API void async_store_smem(const Operand& value, const Ref& ref, const Ref& barrier,
+                                    AsyncStoreOptions options = {});
+
 }  // namespace palladium::gpu

@@ -30,9 +30,25 @@ struct CopyGmemToSmemOptions {
 PALLADIUM_API void copy_gmem_to_smem(const Ref& src, const Ref& dst, const Ref& barrier,
                                      CopyGmemToSmemOptions options = {}, Location at = here());
 
+struct CopyOptions {
+  MaybeValue predicate = {};  ///< a scalar bool: where it does not hold, nothing is copied
+};
+/// The same without a barrier, from sm_80 on: the copy is a group of the calling thread, for which
+/// that waits by wait_gmem_to_smem. Threads copy, 4 to 16 bytes at once, and go on meanwhile.
+PALLADIUM_API void copy_gmem_to_smem(const Ref& src, const Ref& dst, CopyOptions options = {},
+                                     Location at = here());
+/// Waits until all copies to shared memory without a barrier, but the last n, are there.
+PALLADIUM_API void wait_gmem_to_smem(int n, Location at = here());
+
+/// `ref`, in GMEM, is in the L2 cache when it is read, if there is room.
+PALLADIUM_API void async_prefetch(const Ref& ref, Location at = here());
+
 struct CopySmemToGmemOptions {
   MaybeValue predicate = {};  ///< a scalar bool: where it does not hold, nothing is copied
   bool commit_group = true;   ///< ends a group of the calling thread's copies with this one
+  /// "add", "min", "max", "and", "or" or "xor": `dst` becomes itself and `src`, element by element,
+  /// each at once, whoever else does so.
+  const char* reduction_op = nullptr;
 };
 /// `dst`, in GMEM, becomes `src`, in SMEM, of the same shape and dtype. Until wait_smem_to_gmem
 /// nobody writes `src`, nor reads `dst`. What threads stored to `src` is there for the copy behind
