@@ -1,5 +1,6 @@
 #include "cache/manifest.hpp"
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -51,6 +52,7 @@ std::optional<Record> record_of(const Json& json, std::string& defect) {
   json.at("kernel").get_to(record.kernel);
   json.at("arguments").get_to(record.arguments);
   json.at("location").get_to(record.location);
+  record.reached = !json.value("reachable", false);
   const auto id = parse_key(json.at("id").get_ref<const std::string&>());
   const auto expected = parse_key(json.at("digest").get_ref<const std::string&>());
   record.graph = json.at("graph").dump(-1, ' ', false, replace);
@@ -65,13 +67,14 @@ std::optional<Record> record_of(const Json& json, std::string& defect) {
 }  // namespace
 
 std::string to_line(const Record& record) {
-  const nlohmann::ordered_json head = {{"palladium_manifest", manifest_version},
-                                       {"id", record.id.hex()},
-                                       {"arch", record.arch},
-                                       {"kernel", record.kernel},
-                                       {"arguments", record.arguments},
-                                       {"location", record.location},
-                                       {"digest", digest(record.graph).hex()}};
+  nlohmann::ordered_json head = {{"palladium_manifest", manifest_version},
+                                 {"id", record.id.hex()},
+                                 {"arch", record.arch},
+                                 {"kernel", record.kernel},
+                                 {"arguments", record.arguments},
+                                 {"location", record.location}};
+  if (!record.reached) head["reachable"] = true;
+  head["digest"] = digest(record.graph).hex();
   std::string line = head.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   line.pop_back();  // the graph comes in before the brace
   return line + ",\"graph\":" + record.graph + "}\n";
@@ -103,7 +106,7 @@ std::optional<Record> from_line(std::string_view line, std::string& defect) {
 
 Manifest parse_manifest(std::string_view text) {
   Manifest manifest;
-  std::set<std::pair<Digest, std::string>> names;
+  std::map<std::pair<Digest, std::string>, std::size_t> places;
   std::size_t number = 0;
   for_lines(text, [&](std::string_view line) {
     ++number;
@@ -112,10 +115,16 @@ Manifest parse_manifest(std::string_view text) {
     auto record = from_line(line, defect);
     if (!record) {
       manifest.damages.push_back({number, std::move(defect)});
-    } else if (names.emplace(record->id, record->arch).second) {
-      record->line = number;
-      manifest.records.push_back(std::move(*record));
+      return;
     }
+    const auto [place, is_new] =
+        places.try_emplace({record->id, record->arch}, manifest.records.size());
+    if (!is_new) {
+      manifest.records[place->second].reached |= record->reached;
+      return;
+    }
+    record->line = number;
+    manifest.records.push_back(std::move(*record));
   });
   return manifest;
 }
@@ -127,9 +136,10 @@ files::Outcome read_manifest(const std::string& path, Manifest& manifest) {
   return outcome;
 }
 
-bool ManifestWriter::has(const Digest& id, const std::string& arch) const {
+bool ManifestWriter::has(const Digest& id, const std::string& arch, bool reached) const {
   const std::lock_guard lock(mutex_);
-  return names_.contains({id, arch});
+  const auto known = names_.find({id, arch});
+  return known != names_.end() && (known->second || !reached);
 }
 
 /// Learns what the file got since the last look.
@@ -153,7 +163,8 @@ files::Outcome ManifestWriter::look() {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   for_lines(text, [this](std::string_view line) {
     std::string ignored;
-    if (const auto record = from_line(line, ignored)) names_.emplace(record->id, record->arch);
+    if (const auto record = from_line(line, ignored))
+      names_[{record->id, record->arch}] |= record->reached;
   });
   seen_ = static_cast<std::size_t>(info.size);
   ends_in_line_ = text.back() != '\n';
@@ -168,12 +179,13 @@ void ManifestWriter::complain(const files::Outcome& outcome) {
 void ManifestWriter::add(const Record& record) {
   const std::lock_guard lock(mutex_);
   if (const files::Outcome outcome = look(); !outcome) return complain(outcome);
-  if (names_.contains({record.id, record.arch})) return;
+  const auto known = names_.find({record.id, record.arch});
+  if (known != names_.end() && (known->second || !record.reached)) return;
   const std::string line = (ends_in_line_ ? "\n" : "") + to_line(record);
   constexpr mode_t for_all = 0666;  // less the umask: it is a file of the user's, not ours
   if (const files::Outcome outcome = files::append(path_, line, for_all); !outcome)
     return complain(outcome);
-  names_.emplace(record.id, record.arch);
+  names_[{record.id, record.arch}] |= record.reached;
 }
 
 }  // namespace palladium::cache

@@ -8,6 +8,7 @@
 //    "kernel": "softmax",
 //    "arguments": ["f32[m,1000]"],   for people
 //    "location": "softmax.cpp:12",   the user's line
+//    "reachable": true,              no call was of it: calls of other sizes can be; else missing
 //    "digest": "<64 hex>",           SHA-256 of the graph as the library writes it
 //    "graph": {...}}                 the kernel specialised, with all its options
 //
@@ -15,13 +16,14 @@
 // neither wait for one another nor mix their lines (on a local file system; hosts that share a
 // network file system record into a file each). A line that a crash cut short spoils nothing but
 // itself: whoever adds the next one ends it first, and readers report it. A kernel that stands in
-// the file is not added again; should two processes add it at the same moment, readers see it once.
+// the file is not added again, unless it is now reached; should two processes add it at the same
+// moment, readers see it once.
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +44,7 @@ struct Record {
   std::string kernel = {};
   std::vector<std::string> arguments = {};
   std::string location = {};
+  bool reached = true;     // by a call
   std::string graph = {};  // JSON, opaque here
   std::size_t line = 0;    // of the manifest that it was read from, from 1
 
@@ -71,8 +74,9 @@ class ManifestWriter {
 
   const std::string& path() const { return path_; }
 
-  /// Whether the kernel stands in the file for this architecture, as far as this writer knows.
-  bool has(const Digest& id, const std::string& arch) const;
+  /// Whether the kernel stands in the file for this architecture, and as one that is reached where
+  /// that is asked, as far as this writer knows.
+  bool has(const Digest& id, const std::string& arch, bool reached) const;
   /// Adds what is not there yet.
   void add(const Record& record);
 
@@ -84,9 +88,9 @@ class ManifestWriter {
 
   const std::string path_;
   mutable std::mutex mutex_;
-  std::set<Name> names_;
-  std::size_t seen_ = 0;       // bytes of the file that have been looked at
-  bool ends_in_line_ = false;  // the last of them is no newline
+  std::map<Name, bool> names_;  // whether they are reached
+  std::size_t seen_ = 0;        // bytes of the file that have been looked at
+  bool ends_in_line_ = false;   // the last of them is no newline
   bool has_complained_ = false;
 };
 

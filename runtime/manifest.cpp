@@ -48,8 +48,9 @@ Manifest read_manifest(const std::string& path) {
       const auto place = places.find(r.id);
       const std::size_t number = place == places.end() ? result.kernels.size() : place->second;
       if (number == result.kernels.size())
-        result.kernels.push_back({lowered_of(r.graph), {}, r.arguments, r.location});
+        result.kernels.push_back({lowered_of(r.graph), {}, r.arguments, r.location, false});
       places[r.id] = number;
+      result.kernels[number].reached |= r.reached;
       if (!r.arch.empty()) result.kernels[number].archs.push_back(r.arch);
     } catch (const Error& error) {
       result.damages.push_back({r.line, error.what()});

@@ -28,6 +28,7 @@ struct RecordedKernel {
   std::vector<std::string> archs;      ///< what it was compiled for; none if it ran on the CPU
   std::vector<std::string> arguments;  ///< "f32[s0,1000]", for people
   std::string location;                ///< the user's line, "softmax.cpp:12"
+  bool reached = true;                 ///< by a call; else calls of other sizes can be of its class
 };
 
 struct Manifest {

@@ -78,16 +78,17 @@ Recording::Recording(std::string path) : path_(std::move(path)) {
 }
 Recording::~Recording() { Manifests::instance().close(path_); }
 
-void record(const graph::Graph& g, const std::string& arch) {
+void record(const graph::Graph& g, const std::string& arch, bool reached) {
   const forking::Section section;
   std::vector<Writer> writers = Manifests::instance().all();
   if (writers.empty()) return;
   cache::Record made{.id = cache::digest(graph::canonical_bytes(g)), .arch = arch};
-  std::erase_if(writers, [&](const Writer& w) { return w->has(made.id, arch); });
+  std::erase_if(writers, [&](const Writer& w) { return w->has(made.id, arch, reached); });
   if (writers.empty()) return;
   made.kernel = g.name;
   made.arguments = arguments_of(g);
   made.location = to_string(g.at);
+  made.reached = reached;
   made.graph = graph::to_json(g);
   for (const Writer& writer : writers) writer->add(made);
 }
@@ -95,7 +96,7 @@ void record(const graph::Graph& g, const std::string& arch) {
 void record_reachable(const Specialization& s, const std::string& arch) {
   const forking::Section section;
   if (Manifests::instance().all().empty()) return;
-  for (const graph::Graph& g : reachable_classes(s)) record(g, arch);
+  for (const graph::Graph& g : reachable_classes(s)) record(g, arch, false);
 }
 
 }  // namespace palladium::runtime

@@ -21,8 +21,8 @@ class Recording {
 };
 
 /// Adds the kernel to what PALLADIUM_RECORD names and to the manifest of every Recording. `arch` is
-/// empty for one that runs on the CPU.
-void record(const graph::Graph& g, const std::string& arch);
+/// empty for one that runs on the CPU. `reached`: by a call.
+void record(const graph::Graph& g, const std::string& arch, bool reached = true);
 
 /// Adds the classes that calls of other sizes can be of, likewise.
 void record_reachable(const Specialization& s, const std::string& arch);

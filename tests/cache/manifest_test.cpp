@@ -92,14 +92,34 @@ TEST_CASE("a kernel stands in a manifest once for each architecture, whoever add
     first.add(record_of("blur"));
   }
   ManifestWriter(path).add(record_of("softmax"));
-  CHECK(first.has(cache::digest("blur"), "sm_90a"));
-  CHECK_FALSE(first.has(cache::digest("blur"), "sm_80"));
+  CHECK(first.has(cache::digest("blur"), "sm_90a", true));
+  CHECK_FALSE(first.has(cache::digest("blur"), "sm_80", false));
   const Manifest manifest = read(path);
   CHECK(manifest.damages.empty());
   REQUIRE(manifest.records.size() == 3);
   CHECK(manifest.records[1].line == 2);
   const std::string text = test::text_of(path);
   CHECK(std::ranges::count(text, '\n') == 3);
+}
+
+TEST_CASE("a kernel that could be called stands in a manifest again once it is, and is one then") {
+  const Folder folder;
+  const std::string path = folder / "kernels.json";
+  Record reachable = record_of("softmax");
+  reachable.reached = false;
+  std::string defect;
+  CHECK(cache::from_line(cache::to_line(reachable), defect) == reachable);
+  ManifestWriter writer(path);
+  for (int i = 0; i < 2; ++i) writer.add(reachable);
+  CHECK(writer.has(reachable.id, "sm_90a", false));
+  CHECK_FALSE(writer.has(reachable.id, "sm_90a", true));
+  REQUIRE(read(path).records.size() == 1);
+  CHECK_FALSE(read(path).records[0].reached);
+  ManifestWriter(path).add(record_of("softmax"));
+  for (int i = 0; i < 2; ++i) writer.add(reachable);
+  REQUIRE(read(path).records.size() == 1);
+  CHECK(read(path).records[0].reached);
+  CHECK(std::ranges::count(test::text_of(path), '\n') == 2);
 }
 
 TEST_CASE("a line that a crash cut short costs that line, and the next is whole") {
