@@ -431,15 +431,19 @@ bool DimBinding::unify(const Dim& a, const Dim& b) {
 }
 
 bool DimBinding::require_multiple(const Dim& d, std::int64_t n) {
-  requirements_.push_back({d, n});
+  requirements_.push_back({d, {.multiple = n, .least = INT64_MIN}});
   return !can_peek(d) || peek(d) % n == 0;
+}
+
+void DimBinding::require_range(const Dim& d, std::int64_t least, std::int64_t most) {
+  requirements_.push_back({d, {.least = least, .most = most}});
 }
 
 DimSizes DimBinding::required(std::uint32_t symbol) const {
   DimSizes sizes;
   for (const Requirement& r : requirements_) {
     const Dim d = resolve(r.dim);
-    if (is_symbol(d) && dim_node(d).symbol == symbol) sizes.narrow({.multiple = r.multiple});
+    if (is_symbol(d) && dim_node(d).symbol == symbol) sizes.narrow(r.sizes);
   }
   return sizes;
 }

@@ -105,10 +105,12 @@ class DimBinding {
   bool unify(const Dim& a, const Dim& b);
   /// Keeps in mind that `d` must be a multiple of `n`; false if its value is not.
   bool require_multiple(const Dim& d, std::int64_t n);
+  /// Keeps in mind that `d` must be from `least` to `most`.
+  void require_range(const Dim& d, std::int64_t least, std::int64_t most);
 
   struct Requirement {
     Dim dim;
-    std::int64_t multiple = 1;
+    DimSizes sizes;
   };
   const std::vector<Requirement>& requirements() const { return requirements_; }
   /// What the requirements say of a symbol that is still free.

@@ -8,9 +8,9 @@
 namespace palladium {
 namespace {
 
-constexpr const char* dtype_names[] = {"none", "bool",   "i8",     "i16", "i32",  "i64",
-                                       "u8",   "u16",    "u32",    "u64", "i4",   "u4",
-                                       "f8e4m3", "f8e5m2", "f16",  "bf16", "f32", "f64"};
+constexpr const char* dtype_names[] = {"none",   "bool",   "i8",  "i16",  "i32", "i64",
+                                       "u8",     "u16",    "u32", "u64",  "i4",  "u4",
+                                       "f8e4m3", "f8e5m2", "f16", "bf16", "f32", "f64"};
 
 std::string name_of(const Shape& shape) {
   return shape.argument() < 0 ? "a shape" : "args[" + std::to_string(shape.argument()) + "]";
@@ -120,6 +120,47 @@ void require_multiple(const Dim& d, std::int64_t n, Location at) {
   if (binding ? binding->require_multiple(d, n) : d.value() % n == 0) return;
   throw CompileError("require_multiple: expected a multiple of " + std::to_string(n) + ", given " +
                      with_size(d));
+}
+
+void require_at_most(const Dim& d, const Dim& most) {
+  const auto refuse = [&] {
+    throw CompileError("require_at_most: expected at most " + with_size(most) + ", given " +
+                       with_size(d));
+  };
+  if (d.is_static() && most.is_static()) return d.value() <= most.value() ? void() : refuse();
+  DimBinding* const binding = DimBinding::current();
+  if (!binding)
+    throw CompileError("require_at_most: '" + to_string(d.is_static() ? most : d) +
+                       "' is symbolic; only an options function can ask for its size");
+  const Dim left = most - d;
+  binding->require_range(left, 0, INT64_MAX);
+  if (binding->can_peek(left) && binding->peek(left) < 0) refuse();
+}
+
+std::int64_t size_class(const Dim& d, std::int64_t least, Location at) {
+  constexpr std::int64_t most_least = std::int64_t{1} << 62;
+  if (least < 1 || least > most_least)
+    throw CompileError(at, "size_class: expected a number from 1 to 2^62 as the least, given " +
+                               std::to_string(least));
+  const std::int64_t smallest = next_power_of_2(least);
+  const auto class_of = [&](std::int64_t n) {
+    return n == 0 ? 0 : std::max(smallest, next_power_of_2(n));
+  };
+  if (d.is_static()) return class_of(d.value());
+  DimBinding* const binding = DimBinding::current();
+  if (binding != nullptr && binding->can_peek(d)) {
+    const std::int64_t most = class_of(binding->peek(d));
+    binding->require_range(d, most == 0 ? 0 : most == smallest ? 1 : most / 2 + 1, most);
+    return most;
+  }
+  const DimSizes said = promised(d);
+  if (said.most == INT64_MAX)
+    throw CompileError(at, "size_class: '" + to_string(d) +
+                               "' is symbolic, and nothing is said of its size: pl::dim(name, "
+                               "{.at_most = n})");
+  const std::int64_t most = class_of(said.most);
+  if (binding != nullptr) binding->require_range(d, 0, most);
+  return most;
 }
 
 void require_equal(const ShapeDtype& a, const ShapeDtype& b) {

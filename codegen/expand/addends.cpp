@@ -34,12 +34,12 @@ ExprId Nest::sum_of(ValueId v, std::vector<ExprId> addends) {
   while (addends.size() > 1 && !computed(addends[addends.size() - 2])) {
     const ExprId last = addends.back();
     addends.pop_back();
-    addends.back() = operation(sum, {addends.back(), last});
+    addends.back() = operation(sum, coordinates_, {addends.back(), last});
   }
   ExprId total = addends[0];
   for (std::size_t k = 1; k < addends.size(); ++k) {
     if (e_.size(total) > passes::most_operations) total = temporary("x", total);
-    total = operation(sum, hoisted({total, addends[k]}));
+    total = operation(sum, coordinates_, hoisted({total, addends[k]}));
   }
   return total;
 }

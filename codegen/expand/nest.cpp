@@ -57,6 +57,15 @@ void Nest::open_repetition(int d) {
                    .body = {}},
                thread::on_repetition(d));
   loops_ |= thread::on_repetition(d);
+  for (const Dim& extent : ends_along(d)) break_at(d, extent);
+}
+
+// What is left of a thread's elements from the repetition on is known before the loop.
+void Nest::break_at(int d, const Dim& extent) {
+  const Affine place = repetition(d) * layout_.tile(d);
+  const Affine first = coordinates_[static_cast<std::size_t>(d)].without(element_) + place * -1;
+  const ExprId left = e_.sum(Affine::term(e_.as(i32, dim(extent))) + first * -1);
+  b_.break_unless(e_.plain(Operator::less, e_.sum(place), b_.let_once("left", true, left), bool_));
 }
 
 void Nest::open_repetitions(bool reduced, bool kept) {

@@ -81,6 +81,7 @@ class Nest : private passes::Elements {
   // nest.cpp: the loops, and what becomes of each element
   void name_coordinates();
   void open_repetition(int d);
+  void break_at(int d, const Dim& extent);
   void open_repetitions(bool reduced, bool kept);
   void open_groups();
   bool is_rolled(int d) const {

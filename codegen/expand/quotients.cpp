@@ -49,7 +49,8 @@ void Nest::divide_row(ValueId division, std::span<const Counting> row) {
   const ExprId from = dividends(i.args[0], at, count, row, q);
   thread::Call call{
       .function = Row::div_all, .templates = {count}, .args = {e_.address(q), from, divisor}};
-  if (passes::is_part_of(g_, i.args[0], i.args[1])) call.templates.emplace_back(true);
+  if (passes::is_part_of(g_, i.args[0], i.args[1], holding(i, coordinates_)))
+    call.templates.emplace_back(true);
   b_.add(std::move(call));
   quotients_[division] = e_.element(q, e_.sum(at));
   b_.at(outer);

@@ -113,9 +113,13 @@ void Expander::size_of_window(WindowId window, ExprId start, const Along& along,
   }
   names.size[d] = b_.let_once("size", true, room, known);
   if (along.begins_inside || slice != no_expr) return;
+  // The only block of an array that may have no elements.
+  const bool bounded = b.kind == BlockDim::Kind::bounded;
+  if (bounded && at_zero) return;
   // Where there is no element, no block has one: what nobody uses may be that.
   if (graph::is_empty(m) && !graph::is_used(g_, static_cast<std::size_t>(w.mapping))) return;
-  const ExprId exists = exists_along(names, start, extent, b.size, along);
+  const ExprId exists = bounded ? e_.plain(Operator::equal, start, e_.number(0, type), bool_)
+                                : exists_along(names, start, extent, b.size, along);
   b_.add_where_known(
       of_programs(exists),
       thread::Check{.condition = exists,

@@ -99,7 +99,9 @@ std::vector<SharedWalk> shared_walks(const Graph& g) {
   const auto at = [&](const MappedDimension& d) { return static_cast<std::size_t>(d.dimension); };
   for (std::size_t m = 0; m < mappings.size(); ++m)
     for (int d = 0; d < mappings[m].array_aval.shape.rank(); ++d)
-      if (differs_by_program(g, mappings[m], static_cast<std::size_t>(d))) cuts.push_back({m, d});
+      if (mappings[m].block_shape[at({m, d})].kind != BlockDim::Kind::bounded &&
+          differs_by_program(g, mappings[m], at({m, d})))
+        cuts.push_back({m, d});
   std::vector<SharedWalk> walks;
   for (std::size_t a = 0; a < cuts.size(); ++a)
     for (std::size_t b = a + 1; b < cuts.size(); ++b)

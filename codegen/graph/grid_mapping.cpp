@@ -54,8 +54,9 @@ bool BlockMapping::is_whole() const {
   for (std::size_t d = 0; d < block_shape.size(); ++d) {
     const Dim& extent = array_aval.shape[static_cast<int>(d)];
     const bool all = block_shape[d].kind == BlockDim::Kind::whole ||
-                     (block_shape[d].kind == BlockDim::Kind::blocked && extent.is_static() &&
-                      extent.value() == block_shape[d].size);
+                     ((block_shape[d].kind == BlockDim::Kind::blocked ||
+                       block_shape[d].kind == BlockDim::Kind::bounded) &&
+                      extent.is_static() && extent.value() == block_shape[d].size);
     if (!all) return false;
   }
   return true;
@@ -140,6 +141,7 @@ void GridMapping::check_invariants() const {
       require(d.kind == BlockDim::Kind::element || (d.pad_lo == 0 && d.pad_hi == 0),
               who + "padding on a dimension that is not Element");
       require(d.pad_lo >= 0 && d.pad_hi >= 0, who + "negative padding");
+      require(d.length == 0, who + "an extent in place of the array's");
     }
     for (int d = 0; d < m.array_aval.shape.rank(); ++d)
       if (const BlockDim& b = m.block_shape[static_cast<std::size_t>(d)];

@@ -29,8 +29,8 @@ constexpr int deepest = 256;
 
 constexpr const char* space_names[] = {"automatic", "gmem",    "smem",       "regs",
                                        "semaphore", "barrier", "accumulator"};
-constexpr const char* block_names[] = {"blocked",       "squeezed", "element",
-                                       "bounded_slice", "indirect", "whole"};
+constexpr const char* block_names[] = {"blocked",  "squeezed", "element", "bounded_slice",
+                                       "indirect", "whole",    "bounded"};
 constexpr const char* argument_names[] = {"input", "scalar"};
 constexpr const char* semantics_names[] = {"parallel", "sequential"};
 constexpr const char* type_names[] = {"none", "value", "ref"};

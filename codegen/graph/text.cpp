@@ -158,6 +158,8 @@ class Printer {
         text += "whole";
       else if (d.kind == BlockDim::Kind::bounded_slice)
         text += "bounded_slice(" + std::to_string(d.size) + ")";
+      else if (d.kind == BlockDim::Kind::bounded)
+        text += "bounded(" + std::to_string(d.size) + ")";
       else if (d.kind == BlockDim::Kind::indirect)
         text += "indirect(" + std::to_string(d.size) + ")";
       else

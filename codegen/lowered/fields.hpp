@@ -237,6 +237,7 @@ PALLADIUM_FIELDS(LoopNest) {
   f("layout", x.layout);
   f("rolled", x.rolled);
   f("redirects", x.redirects);
+  f("ends", x.ends);
   f("divided", x.divided);
   f("loops", x.loops);
   f("row_loops", x.row_loops);

@@ -195,6 +195,13 @@ class FullText {
     if (p.block != graph::no_value) text += ":" + word(p.block);
     return text;
   }
+  // "[1:0:1]", dimension 1 where the array of mapping 0 ends along its dimension 1
+  static std::string word(const std::vector<NestEnd>& ends) {
+    std::vector<std::string> words;
+    for (const NestEnd& e : ends)
+      words.push_back(fmt::format("{}:{}:{}", e.dimension, e.mapping, e.along));
+    return list(words);
+  }
   // "[[0:8:4,12:16:4],[0:8:4]]"
   static std::string word(const std::vector<SharedRow>& rows) {
     std::vector<std::string> words;

@@ -169,6 +169,14 @@ struct SharedColumns {
   bool operator==(const SharedColumns&) const = default;
 };
 
+/// Along a dimension of a nest, elements from where the array of a block mapping ends along one of
+/// its dimensions are nobody's: they may be anything, and loops over repetitions end there.
+struct NestEnd {
+  int dimension = 0;
+  int mapping = -1, along = 0;
+  bool operator==(const NestEnd&) const = default;
+};
+
 /// A loop nest over the elements of `domain`, distributed by `layout`.
 struct LoopNest {
   Sink sink = Assign{};
@@ -179,6 +187,7 @@ struct LoopNest {
   layout::Layout layout = {};
   std::vector<bool> rolled = {};  // per dimension: repetitions run in a run-time loop
   Redirects redirects = {};
+  std::vector<NestEnd> ends = {};
   /// Divisions, operands first, each of which is made for a row in front of its elements. The loops
   /// around these then stand in this order, and so many of the innermost run along the rows.
   std::vector<ValueId> divided = {};

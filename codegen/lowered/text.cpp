@@ -259,6 +259,10 @@ class Text {
       text += fmt::format(" as {} of {}", extents(p.valid), extents(p.domain));
     for (std::size_t d = 0; d < p.rolled.size(); ++d)
       if (p.rolled[d]) text += fmt::format(" rolled({})", d);
+    for (const NestEnd& e : p.ends)
+      text += fmt::format(" up to {}",
+                          to_string(g_.mapping.block_mappings[static_cast<std::size_t>(e.mapping)]
+                                        .array_aval.shape[e.along]));
     text += " by " + layout::to_string(p.layout);
     for (const WindowId w : p.forked) text += fmt::format(" two ways for w{}", w);
     return text + (p.repeats_first ? " repeating" : "");

@@ -195,7 +195,8 @@ ExprId AccessModel::access(const Address& a, const DimMap& map, ExprId mask) {
 
 ExprId AccessModel::sum_of(ValueId v, std::vector<ExprId> addends) {
   ExprId total = addends[0];
-  for (std::size_t k = 1; k < addends.size(); ++k) total = operation(g_[v], {total, addends[k]});
+  for (std::size_t k = 1; k < addends.size(); ++k)
+    total = operation(g_[v], coordinates_, {total, addends[k]});
   return total;
 }
 

@@ -358,7 +358,9 @@ void Addresses::add_bounds_of_block(Bounds& bounds, WindowId window, const Coord
   for (std::size_t d = m.block_shape.size(); d-- > 0;) {
     const bool squeezed = m.block_shape[d].kind == BlockDim::Kind::squeezed;
     const Affine at = squeezed ? Affine() : c[--next];
-    if (names.size[d] != no_expr) bounds.push_back({at, names.size[d]});
+    const bool is_inside =
+        names.multiple[d] == 0 && is_before_end(at, m.array_aval.shape[static_cast<int>(d)]);
+    if (names.size[d] != no_expr && !is_inside) bounds.push_back({at, names.size[d]});
     if (names.from[d] != no_expr) bounds.push_back({at, names.from[d], true});
   }
 }
@@ -498,7 +500,7 @@ std::vector<Addresses::Index> Addresses::find_indices(ValueId ref, const Coordin
 }
 
 ExprId start_of_block(Exprs& e, const BlockDim& b, ExprId at, DType type, std::int64_t lead) {
-  const std::int64_t step = b.kind == BlockDim::Kind::blocked ? b.size : 1;
+  const std::int64_t step = b.step();
   return e.sum(Affine::term(e.as(type, at), step) + Affine(-b.pad_lo - lead), type);
 }
 
@@ -559,7 +561,14 @@ thread::Facts facts_of_stride(const BlockMapping& m) {
 }
 
 thread::Facts facts_of_symbol(const graph::Graph& g, int symbol) {
-  return {.multiple = g.facts.multiple(static_cast<std::uint32_t>(symbol)), .low = 0};
+  const auto number = static_cast<std::uint32_t>(symbol);
+  thread::Facts facts{.multiple = g.facts.multiple(number), .low = 0};
+  for (const BlockMapping& m : g.mapping.block_mappings)
+    for (std::size_t d = 0; d < m.block_shape.size(); ++d)
+      if (m.block_shape[d].kind == BlockDim::Kind::bounded &&
+          m.array_aval.shape[static_cast<int>(d)].same(dim_symbol(number)))
+        facts.high = std::min(facts.high, m.block_shape[d].size);
+  return facts;
 }
 
 ExprId expr_of_dim(Exprs& e, const Dim& d, std::span<const ExprId> symbols) {

@@ -125,7 +125,7 @@ class RowDivisions {
       const auto at = static_cast<std::size_t>(d);
       const bool rolled = at < p_.rolled.size() && p_.rolled[at];
       if (p_.layout.repetitions(d) > 1)
-        loops.push_back({d, p_.layout.repetitions(d), !rolled && !changing[at]});
+        loops.push_back({d, p_.layout.repetitions(d), !rolled && !changing[at] && !ends(d)});
     }
     const layout::Bits& reg = p_.layout.reg;
     const auto vector_bits = static_cast<std::size_t>(vector_bits_);
@@ -137,6 +137,9 @@ class RowDivisions {
     loops.push_back({over_groups, std::int64_t{1} << (reg.size() - vector_bits), row});
     return loops;
   }
+
+  // Of what is beyond the end nothing is divided.
+  bool ends(int d) const { return std::ranges::count(p_.ends, d, &NestEnd::dimension) > 0; }
 
   // Whether registers hold the value where the nest evaluates it.
   bool is_in_registers(ValueId v) const {

@@ -4,6 +4,7 @@
 #include "codegen/base/overloaded.hpp"
 #include "codegen/lowered/effects.hpp"
 #include "codegen/passes/elements.hpp"
+#include "codegen/passes/ends.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::passes {
@@ -21,7 +22,10 @@ using thread::on_element;
 using thread::Operator;
 
 Elements::Elements(const Program& l, thread::Exprs& e)
-    : Addresses(l, e), sums_(g_, e, [this](int axis) { return program_id(axis); }) {}
+    : Addresses(l, e),
+      sums_(
+          g_, e, [this](int axis) { return program_id(axis); },
+          [this](std::uint32_t symbol) { return dim(dim_symbol(symbol)); }) {}
 
 void Elements::enter(const LoopNest& p, const layout::Layout& layout) {
   nest_ = &p;
@@ -99,6 +103,7 @@ Bounds Elements::padding(const DimMap& map) const {
     const std::int64_t valid = nest_->valid[static_cast<std::size_t>(d)];
     if (!wanted || (valid == layout_.domain[static_cast<std::size_t>(d)] && !layout_.pads(d)))
       continue;
+    if (is_before_end_of_block(d, valid)) continue;
     bounds.push_back({coordinates_[static_cast<std::size_t>(d)], e_.number(valid)});
   }
   return bounds;
@@ -139,6 +144,46 @@ void Elements::add_range(Bounds& bounds, const Coordinates& c, const Extents& sh
     if (known.high >= shape[d]) bounds.push_back({c[d], e_.number(shape[d])});
     if (known.low < 0) bounds.push_back({c[d], e_.number(0), true});
   }
+}
+
+// ---- elements that nobody wants
+
+// Whether the first element of a thread's repetition says that it has none.
+bool Elements::ends_loop(const NestEnd& end) const {
+  const auto d = static_cast<std::size_t>(end.dimension);
+  const Affine first = coordinates_[d].without(element_);
+  constexpr Depends inside = thread::on_group | on_element | in_element;
+  return layout_.repetitions(end.dimension) > 1 && (e_.depends(first) & inside) == 0;
+}
+
+// Then the first of a vector speaks for all of it.
+bool Elements::ends_vectors(const NestEnd& end) const {
+  const bool is_along = vector_ > 1 && end.dimension + 1 == layout_.rank();
+  return ends_loop(end) && (!is_along || multiple_of(extent_of(g_, end), g_.facts) % vector_ == 0);
+}
+
+bool Elements::is_before_end(const Affine& x, const Dim& extent) const {
+  return nest_ != nullptr && std::ranges::any_of(nest_->ends, [&](const NestEnd& end) {
+           return extent_of(g_, end).same(extent) &&
+                  x == coordinates_[static_cast<std::size_t>(end.dimension)] && ends_vectors(end);
+         });
+}
+
+// Bounded blocks have no fewer elements than their arrays.
+bool Elements::is_before_end_of_block(int d, std::int64_t size) const {
+  return std::ranges::any_of(nest_->ends, [&](const NestEnd& end) {
+    const BlockMapping& m = g_.mapping.block_mappings[static_cast<std::size_t>(end.mapping)];
+    const BlockDim& block = m.block_shape[static_cast<std::size_t>(end.along)];
+    return end.dimension == d && block.kind == BlockDim::Kind::bounded && block.size <= size &&
+           ends_vectors(end);
+  });
+}
+
+std::vector<Dim> Elements::ends_along(int d) const {
+  std::vector<Dim> extents;
+  for (const NestEnd& end : nest_->ends)
+    if (end.dimension == d && ends_loop(end)) extents.push_back(extent_of(g_, end));
+  return extents;
 }
 
 // ---- vectors

@@ -96,6 +96,10 @@ bool Elements::next_operand(Pending& p, Pending& operand, ExprId& value) {
       }
     }
   }
+  if (p.operands.empty() && holds_before_end(p.v, p.c)) {
+    value = e_.literal(bool_, 1);
+    return false;
+  }
   if (p.operands.empty() && holds_if_whole(p.v, p.c)) {
     has_conditions_ |= !nest_->whole;
     if (conditions_hold_) {
@@ -144,7 +148,7 @@ bool Elements::next_operand(Pending& p, Pending& operand, ExprId& value) {
   else if (!p.addends.empty())
     value = named(p.v, sum_of(p.v, std::move(p.operands)));
   else
-    value = named(p.v, operation(i, hoisted(std::move(p.operands))));
+    value = named(p.v, operation(i, p.c, hoisted(std::move(p.operands))));
   if (reused) memo_[key_of(index(p.v), p.c)] = value;
   return false;
 }
@@ -160,12 +164,19 @@ std::optional<float> exact_inverse(double x) {
 
 }  // namespace
 
+// Of the element at `c` of an operation's operands.
+Holding Elements::holding(const Inst& i, const Coordinates& c) {
+  return [this, &i, &c](ValueId condition) {
+    return g_[condition].type.shape == i.type.shape && holds_before_end(condition, c);
+  };
+}
+
 // An elementwise operation, by the function that does no more than its operands ask.
-ExprId Elements::operation(const Inst& i, std::vector<ExprId> operands) {
+ExprId Elements::operation(const Inst& i, const Coordinates& c, std::vector<ExprId> operands) {
   if (const ExprId known = folded(i, operands); known != no_expr) return known;
   if (i.op == Op::Cast)
     if (const ExprId all = cast_together(i.type.dtype, operands[0]); all != no_expr) return all;
-  if (i.op == Op::Exp && !g_.approx_math && passes::is_nonpositive(g_, i.args[0]))
+  if (i.op == Op::Exp && !g_.approx_math && passes::is_nonpositive(g_, i.args[0], holding(i, c)))
     return e_.call(Row::exp_nonpositive, i.type.dtype, std::move(operands));
   if (i.op == Op::Div && i.type.dtype == f32 && !g_.approx_math &&
       e_[operands[1]].node == thread::Node::literal) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codegen/passes/addresses.hpp"
+#include "codegen/passes/signs.hpp"
 #include "codegen/passes/sums.hpp"
 
 namespace palladium::passes {
@@ -78,7 +79,8 @@ class Elements : protected Addresses {
   using Key = std::vector<std::uint32_t>;
   Key key_of(std::uint32_t what, const Coordinates& c);
   ExprId evaluate(ValueId v, const Coordinates& c, const DimMap& map, bool enter);
-  ExprId operation(const graph::Inst& i, std::vector<ExprId> operands);
+  ExprId operation(const graph::Inst& i, const Coordinates& c, std::vector<ExprId> operands);
+  Holding holding(const graph::Inst& i, const Coordinates& c);
   /// A name for what is used more than once, or holds many operations.
   ExprId named(ValueId v, ExprId value);
   ExprId coordinate_value(const Affine& c, DType t);
@@ -103,6 +105,11 @@ class Elements : protected Addresses {
   Bounds padding(const DimMap& map) const;
   /// What an access is subject to: its bounds and those of the padding.
   Bounds bounds_of(const Address& a, const DimMap& map) const;
+  /// The extents that loops over repetitions of the dimension end at.
+  std::vector<Dim> ends_along(int d) const;
+  /// Whether a condition holds of the element at `c` since loops end where it does not.
+  bool holds_before_end(ValueId v, const Coordinates& c);
+  bool is_before_end(const Affine& x, const Dim& extent) const override;
   /// Whether the element is inside all bounds, and the others hold; no_expr: always.
   ExprId predicate(const Bounds& bounds, std::vector<ExprId> others = {});
   thread::Depends depends(const Address& a, const Bounds& bounds) const;
@@ -198,6 +205,9 @@ class Elements : protected Addresses {
   ExprId folded(const graph::Inst& i, const std::vector<ExprId>& operands);
   ExprId compared_first(graph::Op op, const std::vector<ExprId>& operands);
   bool holds_if_whole(ValueId v, const Coordinates& c);
+  bool ends_loop(const NestEnd& end) const;
+  bool ends_vectors(const NestEnd& end) const;
+  bool is_before_end_of_block(int d, std::int64_t size) const;
   Affine tested_coordinate(const thread::Bound& b) const;
 
   bool storing_ = false;  // addresses are of a store

@@ -70,7 +70,7 @@ bool Fetches::is_aligned(const BlockMapping& m, ValueId view) {
   if ((m.dense ? row_facts(m) : facts_of_stride(m)).multiple % n != 0) return false;
   if (m.index_map != no_region) {
     const ValueId at = g_[graph::RegionId{m.index_map}].yields[last];
-    const std::int64_t step = b.kind == BlockDim::Kind::blocked ? b.size : 1;
+    const std::int64_t step = b.step();
     if (exprs_.facts(indices_.expr(at)).multiple % n * (step % n) % n != 0) return false;
   }
   for (; g_[view].op == Op::At; view = g_[view].args[0]) {

@@ -27,7 +27,7 @@ bool Guards::asks_bounds(const Window& w, ValueId view, ValueId condition) {
   for (std::size_t d = 0; d < shape.size(); ++d) c.push_back(Affine::term(coordinate(d, shape[d])));
   const auto asked = sums_.of_condition(condition, c);
   if (!asked) return false;
-  // Of dimensions whose extents are symbols nothing follows.
+  // Of dimensions whose extents are expressions nothing follows.
   Sums::Conditions bounds;
   for (std::size_t d = 0; d < w.in_bounds.size(); ++d) {
     Window along = w;
@@ -45,6 +45,12 @@ ExprId Guards::program_id(int axis) {
     const Dim& d = g_.mapping.grid[static_cast<std::size_t>(axis)];
     it->second = variable(d.is_static() ? d.value() : INT32_MAX);
   }
+  return it->second;
+}
+
+ExprId Guards::symbol(std::uint32_t number) {
+  const auto [it, is_new] = symbols_.try_emplace(number, thread::no_expr);
+  if (is_new) it->second = variable(INT32_MAX);
   return it->second;
 }
 

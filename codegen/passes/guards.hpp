@@ -12,7 +12,10 @@ namespace palladium::passes {
 class Guards {
  public:
   explicit Guards(const Program& l)
-      : g_(l.graph), sums_(l.graph, exprs_, [this](int axis) { return program_id(axis); }) {}
+      : g_(l.graph),
+        sums_(
+            l.graph, exprs_, [this](int axis) { return program_id(axis); },
+            [this](std::uint32_t symbol) { return this->symbol(symbol); }) {}
 
   /// Whether the condition holds wherever elements of the view are in bounds, along some or all
   /// dimensions. Out of bounds nothing is defined: who puts zeros there need not ask.
@@ -23,6 +26,7 @@ class Guards {
 
  private:
   thread::ExprId program_id(int axis);
+  thread::ExprId symbol(std::uint32_t number);
   thread::ExprId coordinate(std::size_t d, std::int64_t extent);
   thread::ExprId variable(std::int64_t count);
 
@@ -30,6 +34,7 @@ class Guards {
   thread::Exprs exprs_;
   Sums sums_;
   std::map<int, thread::ExprId> program_ids_;
+  std::map<std::uint32_t, thread::ExprId> symbols_;
   std::map<std::pair<std::size_t, std::int64_t>, thread::ExprId> coordinates_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "codegen/graph/fold.hpp"
 #include "codegen/passes/elements.hpp"
+#include "codegen/passes/ends.hpp"
 
 namespace palladium::passes {
 
@@ -35,6 +36,13 @@ std::optional<bool> compared(Op op, const thread::Facts& a, const thread::Facts&
 }
 
 }  // namespace
+
+bool Elements::holds_before_end(ValueId v, const Coordinates& c) {
+  if (nest_ == nullptr || nest_->ends.empty()) return false;
+  const auto asked = before_end(g_, v);
+  const auto number = asked ? sums_.of(asked->number, c) : std::nullopt;
+  return number && is_before_end(*number, asked->extent);
+}
 
 // Conditions of staged windows alone: others are read at one offset, by accesses with tests.
 bool Elements::holds_if_whole(ValueId v, const Coordinates& c) {

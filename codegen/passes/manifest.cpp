@@ -58,6 +58,8 @@ constexpr Pass chosen[] = {
      "behind the last to move what is begun"},
     {"split_index_sets", split_index_sets, Fact::waits, Fact::none, Edits::nothing,
      "behind the last to move statements: what is asked in an iteration?"},
+    {"end_nests", end_nests, Fact::layouts | Fact::waits, Fact::none, Edits::nothing,
+     "behind the last to move statements: what of values does nobody want?"},
     {"divide_rows", divide_rows, Fact::layouts, Fact::none, Edits::nothing,
      "of layouts: what does a thread hold of a row?"},
     {"eliminate_dead_scalars", eliminate_dead_scalars, Fact::statements, Fact::none, Edits::nothing,

@@ -36,6 +36,7 @@ void build_pipelines(Program& l);
 void software_pipeline(Program& l);
 void complete_async(Program& l);
 void split_index_sets(Program& l);
+void end_nests(Program& l);
 void divide_rows(Program& l);
 void eliminate_dead_scalars(Program& l);
 void tell_of_loops(Program& l);

@@ -84,6 +84,7 @@ class Accesses {
     }
     LoopNest whole = p;
     whole.whole = true;
+    whole.ends.clear();
     const NestModel::Found inside = model_.look(whole);
     if (inside.has_parts) return {with(std::move(p), ragged), at};
     LoopNest other =
@@ -121,7 +122,7 @@ class Accesses {
   LoopNest with(LoopNest p, const NestModel::Found& found) {
     p.rows = found.rows;
     p.columns = found.columns;
-    p.repeats_first = found.may_repeat || folds_again(p);
+    p.repeats_first = p.ends.empty() && (found.may_repeat || folds_again(p));
     return p;
   }
 

@@ -38,8 +38,9 @@ Part operand(const Graph& g, const Part& e, std::size_t i) {
   return {g[e.v].args[i], map_of_operand(g, e.v, i, e.map)};
 }
 
-// The elements that a reduction folds.
-Part folded(const Graph& g, const Part& e) {
+// The elements that a reduction folds. What stands in for others where a condition does not hold is
+// none of those that are asked about.
+Part folded(const Graph& g, const Part& e, const Holding& holds) {
   const Inst& i = g[e.v];
   const auto reduced = graph::dimensions(i);
   DimMap map;
@@ -48,6 +49,8 @@ Part folded(const Graph& g, const Part& e) {
     map.push_back(std::ranges::find(reduced, static_cast<std::int64_t>(d)) != reduced.end()
                       ? any_dim
                       : e.map[kept++]);
+  const Inst& of = g[i.args[0]];
+  if (of.op == Op::Select && holds && holds(of.args[0])) return {of.args[1], std::move(map)};
   return {i.args[0], std::move(map)};
 }
 
@@ -67,18 +70,19 @@ bool is_float_cast(const Graph& g, ValueId v) {
 }
 
 // Whether `high` is one of several of which none is below x. Conversions and maxima keep that.
-bool bounds(const Graph& g, const Part& high, const Part& x, int depth = 0) {
+bool bounds(const Graph& g, const Part& high, const Part& x, const Holding& holds, int depth = 0) {
   if (is_among(g, high, x)) return true;
   if (depth == deepest) return false;
   const Part a = source(g, high), b = source(g, x);
   switch (g[a.v].op) {
   case Op::Max:
-    return bounds(g, operand(g, a, 0), b, depth + 1) || bounds(g, operand(g, a, 1), b, depth + 1);
-  case Op::ReduceMax: return bounds(g, folded(g, a), b, depth + 1);
+    return bounds(g, operand(g, a, 0), b, holds, depth + 1) ||
+           bounds(g, operand(g, a, 1), b, holds, depth + 1);
+  case Op::ReduceMax: return bounds(g, folded(g, a, holds), b, holds, depth + 1);
   case Op::Cast:
     return is_float_cast(g, a.v) && is_float_cast(g, b.v) &&
            g[a.v].type.dtype == g[b.v].type.dtype &&
-           bounds(g, operand(g, a, 0), operand(g, b, 0), depth + 1);
+           bounds(g, operand(g, a, 0), operand(g, b, 0), holds, depth + 1);
   default: return false;
   }
 }
@@ -91,22 +95,22 @@ bool is_positive_constant(const Graph& g, ValueId v) {
   return i.op == Op::Constant && graph::to_double(i.type.dtype, i.attr.bits) > 0;
 }
 
-bool has(const Graph& g, ValueId v, Sign sign, int depth);
+bool has(const Graph& g, ValueId v, Sign sign, const Holding& holds, int depth);
 
 // By those of the operands.
-bool product_has(const Graph& g, const Inst& i, Sign sign, int depth) {
-  const auto arg = [&](std::size_t k, Sign s) { return has(g, i.args[k], s, depth + 1); };
+bool product_has(const Graph& g, const Inst& i, Sign sign, const Holding& holds, int depth) {
+  const auto arg = [&](std::size_t k, Sign s) { return has(g, i.args[k], s, holds, depth + 1); };
   for (const Sign first : {Sign::nonnegative, Sign::nonpositive})
     if (arg(0, first) && arg(1, sign == Sign::nonnegative ? first : other(first))) return true;
   return false;
 }
 
-bool has(const Graph& g, ValueId v, Sign sign, int depth) {
+bool has(const Graph& g, ValueId v, Sign sign, const Holding& holds, int depth) {
   v = source(g, whole(g, v)).v;
   const Inst& i = g[v];
   if (!i.type.dtype.is_float() || depth == deepest) return false;
   const bool up = sign == Sign::nonnegative;
-  const auto arg = [&](std::size_t k) { return has(g, i.args[k], sign, depth + 1); };
+  const auto arg = [&](std::size_t k) { return has(g, i.args[k], sign, holds, depth + 1); };
   switch (i.op) {
   case Op::Constant: {
     const double x = graph::to_double(i.type.dtype, i.attr.bits);
@@ -117,15 +121,15 @@ bool has(const Graph& g, ValueId v, Sign sign, int depth) {
   case Op::Exp2:
   case Op::Sqrt:
   case Op::Logistic: return up;
-  case Op::Neg: return has(g, i.args[0], other(sign), depth + 1);
+  case Op::Neg: return has(g, i.args[0], other(sign), holds, depth + 1);
   case Op::Cast: return is_float_cast(g, v) && arg(0);
   case Op::Add: return arg(0) && arg(1);
   case Op::Sub:
-    return up ? bounds(g, whole(g, i.args[0]), whole(g, i.args[1]))
-              : bounds(g, whole(g, i.args[1]), whole(g, i.args[0]));
+    return up ? bounds(g, whole(g, i.args[0]), whole(g, i.args[1]), holds)
+              : bounds(g, whole(g, i.args[1]), whole(g, i.args[0]), holds);
   case Op::Mul:
     if (i.args[0] == i.args[1]) return up;
-    return product_has(g, i, sign, depth);
+    return product_has(g, i, sign, holds, depth);
   case Op::Div: return is_positive_constant(g, i.args[1]) && arg(0);  // 1 / -0 is below 0
   case Op::Max: return up ? arg(0) || arg(1) : arg(0) && arg(1);
   case Op::Min: return up ? arg(0) && arg(1) : arg(0) || arg(1);
@@ -139,13 +143,15 @@ bool has(const Graph& g, ValueId v, Sign sign, int depth) {
 
 }  // namespace
 
-bool is_nonpositive(const Graph& g, ValueId v) { return has(g, v, Sign::nonpositive, 0); }
-bool is_nonnegative(const Graph& g, ValueId v) { return has(g, v, Sign::nonnegative, 0); }
+bool is_nonpositive(const Graph& g, ValueId v, const Holding& holds) {
+  return has(g, v, Sign::nonpositive, holds, 0);
+}
+bool is_nonnegative(const Graph& g, ValueId v) { return has(g, v, Sign::nonnegative, {}, 0); }
 
-bool is_part_of(const Graph& g, ValueId part, ValueId v) {
+bool is_part_of(const Graph& g, ValueId part, ValueId v, const Holding& holds) {
   const Part sum = source(g, whole(g, v));
   if (g[sum.v].op != Op::ReduceSum && g[sum.v].op != Op::ReduceMax) return false;
-  const Part all = folded(g, sum), x = whole(g, part);
+  const Part all = folded(g, sum, holds), x = whole(g, part);
   if (g[all.v].op == Op::Abs && is_among(g, operand(g, all, 0), x)) return true;
   return is_nonnegative(g, part) && is_among(g, all, x);
 }

@@ -1,17 +1,23 @@
 // What the making of a value tells of its sign and size. Of a NaN nothing is said.
 #pragma once
 
+#include <functional>
+
 #include "codegen/graph/graph.hpp"
 
 namespace palladium::passes {
 
+/// Whether bools of the shape of a value hold for all of its elements that are asked about.
+using Holding = std::function<bool(graph::ValueId condition)>;
+
 /// Whether no element of a float value is above 0.
-bool is_nonpositive(const graph::Graph& g, graph::ValueId v);
+bool is_nonpositive(const graph::Graph& g, graph::ValueId v, const Holding& holds = {});
 /// Whether none is below 0.
 bool is_nonnegative(const graph::Graph& g, graph::ValueId v);
 
 /// Whether |part| <= |whole| element by element: a part of the sum, or of the maximum, of sizes.
 /// Rounding keeps that. Where an element of `part` is NaN, so is that of `whole`.
-bool is_part_of(const graph::Graph& g, graph::ValueId part, graph::ValueId whole);
+bool is_part_of(const graph::Graph& g, graph::ValueId part, graph::ValueId whole,
+                const Holding& holds = {});
 
 }  // namespace palladium::passes

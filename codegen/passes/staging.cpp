@@ -292,7 +292,7 @@ class Staging {
     limit(std::max(1, m.alignment / bytes));
     if (m.index_map != no_region) {
       const ValueId at = g_[graph::RegionId{m.index_map}].yields[static_cast<std::size_t>(last)];
-      const std::int64_t step = b.kind == BlockDim::Kind::blocked ? b.size % n : 1;
+      const std::int64_t step = b.step() % n;
       limit(exprs_.facts(indices_.expr(at)).multiple % n * step);
     }
     const thread::Facts extent =

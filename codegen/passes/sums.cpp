@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "codegen/graph/extents.hpp"
+
 namespace palladium::passes {
 
 using graph::Inst;
@@ -42,6 +44,7 @@ std::optional<Affine> Sums::of(ValueId v, const Coordinates& c, int depth) {
   case Op::Constant: return checked(t, Affine(graph::to_int(t, i.attr.bits)));
   case Op::Iota: return checked(t, c[static_cast<std::size_t>(graph::iota_dimension(i))]);
   case Op::ProgramId: return Affine::term(program_id_(graph::AxisView::of(i).axis));
+  case Op::DimValue: return Affine::term(symbol_(graph::symbol_of(i)));
   case Op::Param: {
     const auto it = std::ranges::find(map_params_, v);
     if (it == map_params_.end()) return {};
@@ -95,7 +98,7 @@ std::optional<Affine> Sums::start(const BlockMapping& m, int d) {
   const std::optional<Affine> at = of(map.yields[static_cast<std::size_t>(d)], {}, 0);
   map_params_ = {};
   if (!at) return {};
-  return *at * (b.kind == BlockDim::Kind::blocked ? b.size : 1) + Affine(-b.pad_lo);
+  return *at * b.step() + Affine(-b.pad_lo);
 }
 
 void Sums::add(Affine sum, Conditions& found) const {
@@ -158,14 +161,21 @@ std::optional<Coordinates> Sums::in_block(ValueId view, Coordinates c) {
   return c;
 }
 
+std::optional<Affine> Sums::of_extent(const Dim& d) const {
+  if (d.is_static()) return Affine(d.value());
+  const DimNode node = dim_node(d);
+  if (node.op != palladium::detail::DimOp::symbol) return {};
+  return Affine::term(symbol_(node.symbol));
+}
+
 // That from `first` to `last` of a block along d all lies in its array.
 bool Sums::add_bounds(const BlockMapping& m, int d, const Affine& first, const Affine& last,
                       Conditions& found) {
   const std::optional<Affine> start = this->start(m, d);
-  const Dim& extent = m.array_aval.shape[d];
-  if (!start || !extent.is_static()) return false;
+  const std::optional<Affine> extent = of_extent(m.array_aval.shape[d]);
+  if (!start || !extent) return false;
   add(*start + first, found);
-  add(minus(Affine(extent.value() - 1), *start + last), found);
+  add(minus(*extent + Affine(-1), *start + last), found);
   return true;
 }
 

@@ -12,8 +12,9 @@ namespace palladium::passes {
 class Sums {
  public:
   using ProgramId = std::function<thread::ExprId(int axis)>;
-  Sums(const graph::Graph& g, thread::Exprs& exprs, ProgramId program_id)
-      : g_(g), e_(exprs), program_id_(std::move(program_id)) {}
+  using Symbol = std::function<thread::ExprId(std::uint32_t symbol)>;
+  Sums(const graph::Graph& g, thread::Exprs& exprs, ProgramId program_id, Symbol symbol)
+      : g_(g), e_(exprs), program_id_(std::move(program_id)), symbol_(std::move(symbol)) {}
 
   /// Of the element at `c` of a value; nothing where it is no such sum, or where its type may not
   /// hold it.
@@ -31,21 +32,25 @@ class Sums {
   /// That all of a block does.
   std::optional<Conditions> of_whole_block(const Window& w);
 
+  /// Where the element at `c` of a view stands in the block that its root shows.
+  std::optional<Coordinates> in_block(ValueId view, Coordinates c);
+
   /// Whether `sum` is not negative where none of these is.
   bool follows(const thread::Affine& sum, const Conditions& from) const;
 
  private:
   std::optional<thread::Affine> of(ValueId v, const Coordinates& c, int depth);
   std::optional<Coordinates> of_operand(ValueId v, const Coordinates& c) const;
-  std::optional<Coordinates> in_block(ValueId view, Coordinates c);
   std::optional<thread::Affine> checked(DType t, thread::Affine sum) const;
   bool add_bounds(const BlockMapping& m, int d, const thread::Affine& first,
                   const thread::Affine& last, Conditions& found);
+  std::optional<thread::Affine> of_extent(const Dim& d) const;
   void add(thread::Affine sum, Conditions& found) const;
 
   const graph::Graph& g_;
   thread::Exprs& e_;
   ProgramId program_id_;
+  Symbol symbol_;
   std::span<const ValueId> map_params_ = {};  // of the index map that is looked at
 };
 

@@ -81,7 +81,12 @@ class Builder {
                      .serial = in_nest_ ? ++serials_ : 0,
                      .introduces = introduces});
   }
-  /// The same, and nothing that is added inside is placed outside.
+  /// The innermost open block, a loop, ends unless the condition holds: in front of all that is
+  /// placed or added there.
+  void break_unless(ExprId condition) {
+    open_.back().loads.push_back({BreakUnless{condition}, at_});
+  }
+  /// The same as open(), and nothing that is added inside is placed outside.
   template <class What>
   void open_apart(What what) {
     open(std::move(what));

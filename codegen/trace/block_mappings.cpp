@@ -40,6 +40,7 @@ std::string text(const std::vector<BlockDim>& block) {
       result += "BoundedSlice(" + std::to_string(d.size) + ")";
       break;
     case BlockDim::Kind::whole: result += "all"; break;
+    case BlockDim::Kind::bounded: result += "bounded(" + std::to_string(d.size) + ")"; break;
     case BlockDim::Kind::indirect: result += "Indirect(" + std::to_string(d.size) + ")"; break;
     }
   }
@@ -190,6 +191,7 @@ BlockMapping Tracer::mapping_of(const ArrayOperand& array, const BlockSpec& spec
   for (const Dim& d : type.shape)
     if (d.is_static() && d.value() < 0)
       fail(spec.at, origin + " has a negative extent: " + to_string(type));
+  set_bounded(m, spec);
   set_indirect(m, spec);
   set_packed(m, spec);
   check_size(m, spec.at);
@@ -234,6 +236,32 @@ std::optional<std::int64_t> Tracer::number_of(const Dim& d) {
   } catch (const CompileError&) {
     return {};
   }
+}
+
+void Tracer::set_bounded(BlockMapping& m, const BlockSpec& spec) const {
+  for (std::size_t d = 0; d < m.block_shape.size(); ++d) {
+    BlockDim& b = m.block_shape[d];
+    if (b.kind != BlockDim::Kind::bounded) continue;
+    const Dim& extent = m.array_aval.shape[static_cast<int>(d)];
+    const Dim length = b.length == 0 ? extent : Dim::of_expression(b.length);
+    const auto resolved = [&](const Dim& x) { return binding_ ? binding_->resolve(x) : x; };
+    const std::string who = m.origin + ": pl::bounded(" + to_string(length) + ", " +
+                            std::to_string(b.size) + ") is along dimension " + std::to_string(d) +
+                            ", where " + to_string(m.array_aval) + " has '" + to_string(extent) +
+                            "' elements";
+    if (!resolved(length).same(resolved(extent)))
+      fail(spec.at, who + ": the two are one extent, or pl::require_equal says so");
+    const auto given = peeked(extent);
+    if (const std::int64_t most = given.value_or(0); most > b.size)
+      fail(spec.at, who + ", which are " + std::to_string(most) + " here: at most " +
+                        std::to_string(b.size) + " are possible");
+    b.length = 0;
+  }
+}
+
+std::optional<std::int64_t> Tracer::peeked(const Dim& d) const {
+  if (d.is_static()) return d.value();
+  return binding_ && binding_->can_peek(d) ? std::optional(binding_->peek(d)) : std::nullopt;
 }
 
 void Tracer::set_indirect(BlockMapping& m, const BlockSpec& spec) {

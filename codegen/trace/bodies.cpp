@@ -71,6 +71,7 @@ void Tracer::trace_body(std::size_t number, const Body& body) {
     const Type type = Type::ref(m.array_aval.dtype, m.ref_shape(), m.memory_space);
     const ValueId ref = builder.param(type, at_);
     if (graph::has_unknown_extent(m)) recorder_.note_unknown(ref, m.array_aval.shape, m.origin);
+    if (!m.fill) recorder_.lengths.bound(ref, m);
     if (m.fill) recorder_.filled.emplace_back(ref, &m);
     const auto number = static_cast<std::size_t>(&m - g.mapping.block_mappings.data());
     recorder_.shown.push_back(

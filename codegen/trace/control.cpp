@@ -38,8 +38,10 @@ struct Building::State {
   void start(int count);
   void open();
   void name_refs();
+  ValueId carry_param(std::size_t i) const;
   std::vector<ValueId> next_carries(const Value* yielded);
   std::vector<ValueId> meant(const Value* yielded, int count) const;
+  std::vector<trace::Lengths> lengths_of_results() const;
   void close(const Value* yielded, int count);
   void check_warps() const;
   void join_branches();
@@ -61,6 +63,7 @@ struct Building::State {
   std::vector<ValueId> args = {};
   Attr attr = {};
   std::vector<Type> carried = {};
+  std::vector<trace::Lengths> lengths = {};       // of these, if they are values
   std::vector<MaybeValue> inits = {};             // of a scope's own memory, by those
   std::vector<std::vector<Value>> returned = {};  // of each branch
   std::vector<trace::BodyOperand> refs = {};      // of a scope ...
@@ -394,6 +397,7 @@ void Building::State::take_carries(const Value* init, int count) {
   for (int i = 0; i < count; ++i) {
     args.push_back(recorder.typed(init[i], what, at));
     carried.push_back(recorder.graph[args.back()].type);
+    lengths.push_back(recorder.lengths.of(args.back()));
   }
 }
 
@@ -406,7 +410,10 @@ void Building::State::open() {
   recorder.enter(regions[closed]);
   graph::Builder builder = recorder.builder();
   if (op == Op::Loop) builder.param(Type::value(i32), at);
-  for (const Type& type : carried) builder.param(type, at);
+  for (std::size_t i = 0; i < carried.size(); ++i) {
+    const ValueId param = builder.param(carried[i], at);
+    if (i < lengths.size()) recorder.lengths.set(param, lengths[i]);
+  }
   if (op == Op::Scoped) name_refs();
 }
 
@@ -430,11 +437,12 @@ Value Building::index() const {
   return state_->recorder.value(state_->recorder.graph[state_->regions[0]].params[0]);
 }
 
+ValueId Building::State::carry_param(std::size_t i) const {
+  return recorder.graph[regions[closed]].params[(op == Op::Loop ? 1 : 0) + i];
+}
+
 Value Building::carry(int i) const {
-  const State& s = *state_;
-  const auto first = s.op == Op::Loop ? 1 : 0;
-  return s.recorder.value(
-      s.recorder.graph[s.regions[s.closed]].params[static_cast<std::size_t>(first + i)]);
+  return state_->recorder.value(state_->carry_param(static_cast<std::size_t>(i)));
 }
 
 void Building::close(const Value* yielded, int count) { state_->close(yielded, count); }
@@ -444,14 +452,16 @@ void Building::State::close(const Value* yielded, int count) {
   if (op == Op::While && closed == 0)
     yields = {predicate(recorder, yielded[0], what, "condition", at)};
   else if (op == Op::Switch)
-    for (const Value& v : returned.emplace_back(yielded, yielded + count)) {
+    for (Value& v : returned.emplace_back(yielded, yielded + count)) {
       trace::expect_given(v, what, at);
-      if (!trace::is_literal(v)) (void)recorder.id(v, what, at);
+      if (!trace::is_literal(v))
+        v = recorder.value(recorder.given_out(recorder.id(v, what, at), at));
     }
   else if (op == Op::InlineCuda)
     yields = meant(yielded, count);
   else if (op == Op::Scoped)
-    for (int i = 0; i < count; ++i) yields.push_back(recorder.typed(yielded[i], what, at));
+    for (int i = 0; i < count; ++i)
+      yields.push_back(recorder.given_out(recorder.typed(yielded[i], what, at), at));
   else
     yields = next_carries(yielded);
   gives = count > 0;
@@ -502,7 +512,7 @@ std::vector<ValueId> Building::State::next_carries(const Value* yielded) {
       throw CompileError(at, std::string(what) + ": carry " + std::to_string(i) + " starts as " +
                                  graph::to_string(carried[i]) + " but the body returns " +
                                  graph::to_string(type));
-    yields.push_back(v);
+    yields.push_back(recorder.carried_on(v, carry_param(i), at));
   }
   return yields;
 }
@@ -577,8 +587,22 @@ void Building::State::finish() {
     recorder.check_effect(what, touched, operands, at);
   }
   done = recorder.builder().add(op, args, regions, attr, at);
+  if (recorder.lengths.any()) recorder.lengths.set_results(done, lengths_of_results());
   recorder.note(touched);
   if (is_effect) recorder.mark_effect(what, touched, mark, at);
+}
+
+// Of carries those that they begin with, of branches those of any.
+std::vector<trace::Lengths> Building::State::lengths_of_results() const {
+  if (op != Op::Switch && op != Op::Scoped) return lengths;
+  std::vector<trace::Lengths> all;
+  for (const RegionId r : regions) {
+    const std::vector<ValueId>& yields = recorder.graph[r].yields;
+    all.resize(yields.size());
+    for (std::size_t i = 0; i < yields.size(); ++i)
+      trace::narrow(all[i], recorder.lengths.of(yields[i]));
+  }
+  return all;
 }
 
 Value Building::result(int i) const {

@@ -8,6 +8,25 @@
 #include "palladium/ops.hpp"
 
 namespace palladium::trace {
+namespace {
+
+// What a fold takes instead of what is beyond a length.
+std::uint64_t identity_of(Op op, DType t) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const bool is_max = op == Op::ReduceMax || op == Op::CumMax;
+  if (op == Op::ReduceSum || op == Op::CumSum) return 0;
+  if (op == Op::ReduceProd || op == Op::CumProd) return graph::to_bits(t, 1.0);
+  if (t.is_bool()) return is_max ? 0 : 1;
+  return graph::to_bits(t, is_max ? -infinity : infinity);
+}
+
+}  // namespace
+
+ValueId summed(Recorder& recorder, Op op, ValueId x, Attr attr, Location at) {
+  const ValueId v =
+      recorder.filled_beyond(x, attr.ints, identity_of(op, recorder.graph[x].type.dtype), at);
+  return recorder.builder().add(op, {v}, std::move(attr), {}, at);
+}
 
 Value reduced(Op op, const char* what, const Value& x, const ReduceOptions& options, Location at) {
   Recorder& recorder = Recorder::current(what, at);
@@ -18,8 +37,7 @@ Value reduced(Op op, const char* what, const Value& x, const ReduceOptions& opti
     for (std::size_t i = 0; i < shape.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
   if (axes.empty()) return recorder.value(v);  // a scalar
   std::sort(axes.begin(), axes.end());
-  const ValueId folded =
-      recorder.builder().add(op, {computable(recorder, v, at)}, Attr{axes, 0}, {}, at);
+  const ValueId folded = summed(recorder, op, computable(recorder, v, at), Attr{axes, 0}, at);
   const ValueId reduced = rounded_as(recorder, folded, recorder.graph[v].type.dtype, at);
   if (!options.keepdims) return recorder.value(reduced);
   Extents kept = shape;
@@ -48,8 +66,11 @@ Value scan(Op op, const char* what, const Operand& operand, const CumulativeOpti
   const std::size_t rank = recorder.graph[v].type.shape.size();
   Attr attr{normalized(options.axis, rank, what, at), 0};
   attr.ints.push_back(options.reverse);
-  const ValueId sums =
-      recorder.builder().add(op, {computable(recorder, v, at)}, std::move(attr), {}, at);
+  ValueId x_in = computable(recorder, v, at);
+  if (options.reverse)
+    x_in = recorder.filled_beyond(x_in, std::span(attr.ints).first(1),
+                                  identity_of(op, recorder.graph[x_in].type.dtype), at);
+  const ValueId sums = recorder.builder().add(op, {x_in}, std::move(attr), {}, at);
   return recorder.value(rounded_as(recorder, sums, recorder.graph[v].type.dtype, at));
 }
 
@@ -92,14 +113,22 @@ Value place_of_extreme(Op op, const char* what, const Operand& operand, ReduceOp
   return reshaped(least, to_shape(Extents(shape.size(), 1)), at);
 }
 
-// How many elements fold into each.
-std::int64_t count_of(const Value& x, const Axes& axis, const char* what, Location at) {
-  const Extents shape = extents(x.shape(at));
-  if (axis.size() == 0) return graph::element_count(shape);
-  std::int64_t n = 1;
-  for (const std::int64_t d : normalized(axis, shape.size(), what, at))
-    n *= shape[static_cast<std::size_t>(d)];
-  return n;
+// How many elements fold into each, less so many: of the value's dtype, which is a float.
+Value count_of(const Value& x, const Axes& axis, std::int64_t less, const char* what, Location at) {
+  Recorder& recorder = Recorder::current(what, at);
+  const ValueId v = recorder.typed(x, what, at);
+  const Type type = recorder.graph[v].type;
+  std::vector<std::int64_t> axes = normalized(axis, type.shape.size(), what, at);
+  if (axis.size() == 0)
+    for (std::size_t d = 0; d < type.shape.size(); ++d)
+      axes.push_back(static_cast<std::int64_t>(d));
+  Value n = 1;
+  for (const std::int64_t d : axes)
+    n = elementwise(Op::Mul, {n, recorder.length(v, static_cast<std::size_t>(d), at)}, at);
+  if (is_literal(n))
+    return Value(static_cast<double>(std::max<std::int64_t>(literal(n).integer - less, 0)));
+  if (less != 0) n = elementwise(Op::Max, {elementwise(Op::Sub, {n, Value(less)}, at), 0}, at);
+  return n.astype(type.dtype, at);
 }
 
 // What means are computed in: f32, but for what has 64 bits.
@@ -113,9 +142,8 @@ DType mean_dtype(DType t) { return t.is_float() ? t : t.bytes() == 8 ? f64 : f32
 
 Value mean_of(const char* what, const Value& wide, const ReduceOptions& options, std::int64_t less,
               Location at) {
-  const std::int64_t n = std::max<std::int64_t>(count_of(wide, options.axis, what, at) - less, 0);
-  return elementwise(Op::Div, {reduced(Op::ReduceSum, what, wide, options, at), Value(double(n))},
-                     at);
+  const Value sum = reduced(Op::ReduceSum, what, wide, options, at);
+  return elementwise(Op::Div, {sum, count_of(wide, options.axis, less, what, at)}, at);
 }
 
 }  // namespace

@@ -220,7 +220,7 @@ ValueId stored(Recorder& recorder, const Value& value, ValueId view, const char*
                              "; convert it: pl::" + to.dtype.name() + "(v)");
 }
 
-ValueId mask_of(Recorder& recorder, const MaybeValue& mask, ValueId view, const char* what) {
+ValueId mask_given(Recorder& recorder, const MaybeValue& mask, ValueId view, const char* what) {
   if (!Access::given(mask)) return no_value;
   const Location at = Access::at(mask);
   const Extents shape = recorder.graph[view].type.shape;
@@ -239,6 +239,12 @@ ValueId mask_of(Recorder& recorder, const MaybeValue& mask, ValueId view, const 
                                graph::to_string(type) + " to the view's shape, " +
                                to_string(to_shape(shape)));
   return recorder.builder().broadcast_to(v, shape, at);
+}
+
+// Of what stores `value` there.
+ValueId mask_of(Recorder& recorder, const MaybeValue& mask, ValueId view, ValueId value,
+                const char* what, Location at) {
+  return recorder.within(value, view, mask_given(recorder, mask, view, what), at);
 }
 
 }  // namespace
@@ -291,7 +297,9 @@ void detail::Place::store(const Operand& operand) {
   Recorder& recorder = Recorder::current("store", at_);
   trace::expect_given(value, "store", at_);
   const ValueId view = trace::place(recorder, *this, "store");
-  recorder.builder().store(view, trace::stored(recorder, value, view, "store", at_), no_value, at_);
+  const ValueId v = trace::stored(recorder, value, view, "store", at_);
+  const ValueId mask = recorder.within(v, view, no_value, at_);
+  recorder.builder().store(view, v, mask, at_);
   recorder.note_write(view);
 }
 
@@ -311,8 +319,9 @@ void detail::Place::update(Update update, const Operand& operand) {
   recorder.note({{recorder.memory_of(view)}, {}});
   const Value result =
       trace::elementwise(ops[static_cast<int>(update)], {recorder.value(old), value}, at_);
-  recorder.builder().store(view, trace::stored(recorder, result, view, "store", at_), no_value,
-                           at_);
+  const ValueId v = trace::stored(recorder, result, view, "store", at_);
+  const ValueId mask = recorder.within(v, view, no_value, at_);
+  recorder.builder().store(view, v, mask, at_);
   recorder.note_write(view);
 }
 
@@ -368,7 +377,7 @@ Value load(const Ref& view, LoadOptions options, const detail::Expression& expre
   Recorder& recorder = Recorder::current("load", at);
   const ValueId ref = recorder.id(view, "load", at);
   recorder.expect_known(ref, "load", at);
-  const ValueId mask = trace::mask_of(recorder, options.mask, ref, "load");
+  const ValueId mask = trace::mask_given(recorder, options.mask, ref, "load");
   ValueId other = no_value;
   if (Access::given(options.other)) {
     if (mask == no_value)
@@ -394,7 +403,7 @@ void store(const Ref& view, const Operand& operand, StoreOptions options) {
   trace::expect_given(value, "store", at);
   const ValueId ref = recorder.id(view, "store", at);
   const ValueId v = trace::stored(recorder, value, ref, "store", at);
-  const ValueId mask = trace::mask_of(recorder, options.mask, ref, "store");
+  const ValueId mask = trace::mask_of(recorder, options.mask, ref, v, "store", at);
   recorder.builder().store(ref, v, mask, at);
   recorder.note_write(ref);
 }
@@ -448,7 +457,7 @@ Effect atomic(graph::Update how, const Ref& view, const Operand* expected, const
   }
   const ValueId v = stored(recorder, value, ref, what, at);
   operands.push_back(v);
-  const ValueId mask = mask_of(recorder, options.mask, ref, what);
+  const ValueId mask = mask_of(recorder, options.mask, ref, v, what, at);
   if (mask != no_value) operands.push_back(mask);
   return exchanged(recorder, what, ref, operands, at,
                    [&] { return recorder.builder().atomic(how, ref, v, mask, other, at); });
@@ -464,7 +473,7 @@ Effect swap(const Ref& view, const Operand& operand, StoreOptions options) {
   trace::expect_given(value, "swap", at);
   const ValueId ref = recorder.id(view, "swap", at);
   std::vector<ValueId> operands{ref, trace::stored(recorder, value, ref, "swap", at)};
-  const ValueId mask = trace::mask_of(recorder, options.mask, ref, "swap");
+  const ValueId mask = trace::mask_of(recorder, options.mask, ref, operands[1], "swap", at);
   if (mask != no_value) operands.push_back(mask);
   return trace::exchanged(recorder, "swap", ref, operands, at,
                           [&] { return recorder.builder().swap(ref, operands[1], mask, at); });
@@ -477,7 +486,7 @@ void addupdate(const Ref& view, const Operand& operand, StoreOptions options) {
   trace::expect_given(value, "addupdate", at);
   const ValueId ref = recorder.id(view, "addupdate", at);
   const ValueId v = trace::stored(recorder, value, ref, "addupdate", at);
-  const ValueId mask = trace::mask_of(recorder, options.mask, ref, "addupdate");
+  const ValueId mask = trace::mask_of(recorder, options.mask, ref, v, "addupdate", at);
   graph::Builder builder = recorder.builder();
   const int memory = recorder.memory_of(ref);
   if (recorder.graph.chooses(ref)) {

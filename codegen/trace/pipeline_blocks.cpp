@@ -55,7 +55,7 @@ void Blocks::add(const BlockSpec& spec, const Ref& array, std::string name) {
     const BlockDim& b = spec.block_shape[d];
     const std::string where = o.name + ": dimension " + std::to_string(d) + " of the block ";
     if (b.kind == BlockDim::Kind::bounded_slice || b.kind == BlockDim::Kind::indirect ||
-        b.pad_lo + b.pad_hi > 0)
+        b.kind == BlockDim::Kind::bounded || b.pad_lo + b.pad_hi > 0)
       fail(where + "is a number of elements, pl::squeezed, or pl::Element without padding");
     if (b.kind == BlockDim::Kind::blocked && type.shape[d] % b.size != 0)
       fail(where + "has " + std::to_string(b.size) + " elements, which do not divide the " +

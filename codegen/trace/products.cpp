@@ -202,7 +202,12 @@ class Product {
     }
     if (own.ints.empty()) return;
     for (Lettered& o : operands_) o.value = o.value.astype(dtypes_.wide(), at_);
-    x = {kept, recorded(Op::ReduceSum, x.value, std::move(own))};
+    x = {kept, summed_over(x.value, std::move(own))};
+  }
+
+  Value summed_over(const Value& x, Attr dimensions) const {
+    return recorder_.value(
+        summed(recorder_, Op::ReduceSum, recorder_.id(x, who_, at_), std::move(dimensions), at_));
   }
 
   Value recorded(Op op, const Value& x, Attr attr) const {
@@ -306,7 +311,7 @@ class Product {
     Attr last;
     for (std::size_t d = result_.size(); d < all.size(); ++d)
       last.ints.push_back(static_cast<std::int64_t>(d));
-    return {result_, recorded(Op::ReduceSum, product, std::move(last))};
+    return {result_, summed_over(product, std::move(last))};
   }
 
   Value arranged(const Lettered& x) const { return ordered(x, result_); }
@@ -401,6 +406,10 @@ Value dot(const Operand& a, const Operand& b, DotOptions options) {
     p = recorder.builder().cast(p, f16, at);
     q = recorder.builder().cast(q, f16, at);
   }
+  // Along the dimension that is summed; f16 of them has the length that they have.
+  const std::int64_t along_a = options.trans_a ? 0 : 1, along_b = options.trans_b ? 1 : 0;
+  if (type(x).shape.size() == 2) p = recorder.filled_beyond(p, {&along_a, 1}, 0, at);
+  if (type(y).shape.size() == 2) q = recorder.filled_beyond(q, {&along_b, 1}, 0, at);
   const auto precision =
       options.precision == tf32 ? graph::Precision::tf32 : graph::Precision::ieee;
   trace::Attr attr{{options.trans_a, options.trans_b, static_cast<std::int64_t>(precision)}, 0};

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "codegen/graph/builder.hpp"
 #include "codegen/graph/graph.hpp"
 #include "codegen/trace/debug.hpp"
+#include "codegen/trace/lengths.hpp"
 #include "codegen/trace/mesh.hpp"
 #include "palladium/array.hpp"
 #include "palladium/control.hpp"
@@ -161,6 +163,22 @@ class Recorder {
   /// Whether some have become numbers while the kernel was traced.
   bool has_bound() const { return has_bound_; }
 
+  // ---- Lengths
+
+  LengthTable lengths{graph};
+  /// How many elements a value or a Ref has along a dimension, as an integer.
+  Value length(ValueId v, std::size_t dimension, Location at);
+  /// The value with this number in its dtype instead of what lies beyond its length along these
+  /// dimensions.
+  ValueId filled_beyond(ValueId v, std::span<const std::int64_t> dimensions, std::uint64_t bits,
+                        Location at);
+  /// The next value of what a carry is now: beyond lengths that the carry has not it stays.
+  ValueId carried_on(ValueId next, ValueId carry, Location at);
+  /// What a region gives: lengths that are known in it alone become zeros.
+  ValueId given_out(ValueId v, Location at);
+  /// The mask of what stores the value there: and that it is no more than its length.
+  ValueId within(ValueId value, ValueId view, ValueId mask, Location at);
+
   /// Where two shapes do not go together since one is of blocks and the other of whole arrays, for
   /// which no specifications were given: "; in_specs is not given, ...". Else "".
   std::string forgotten_specs(const Extents& a, const Extents& b) const;
@@ -208,6 +226,7 @@ class Recorder {
   };
 
   ValueId late_parameter(const Type& type, Location at);
+  ValueId is_within(const Extents& shape, const Lengths& of, Location at);
   void bind_extents();
   void sync();
   void mark(detail::Mark& mark, Marked marked);
@@ -272,6 +291,8 @@ std::vector<Value> alike(const char* what, std::initializer_list<Value> values, 
 /// x where the condition holds, else y.
 Value selected(const char* what, Value condition, const Value& x, const Value& y, Location at);
 
+/// What folds the dimensions attr.ints, as far as the value's lengths reach.
+ValueId summed(Recorder& recorder, Op op, ValueId x, Attr attr, Location at);
 /// Folds over these axes, or over all if there are none.
 Value reduced(Op op, const char* what, const Value& x, const ReduceOptions& options, Location at);
 /// The same elements in row-major order.

@@ -130,10 +130,13 @@ std::uint64_t last_key(DType t, bool descending) {
 Sorted sorted(const char* what, const Value& x, int axis, bool descending, bool stable,
               Location at) {
   Recorder& recorder = Recorder::current(what, at);
-  const ValueId given = recorder.typed(x, what, at), v = computable(recorder, given, at);
+  const ValueId given = recorder.typed(x, what, at);
+  ValueId v = computable(recorder, given, at);
   const DType t = recorder.graph[v].type.dtype;
   const Extents shape = recorder.graph[v].type.shape;
   const auto along = static_cast<std::size_t>(normalized(axis, shape.size(), what, at)[0]);
+  const auto dimension = static_cast<std::int64_t>(along);
+  v = recorder.filled_beyond(v, {&dimension, 1}, last_key(t, descending), at);
   const bool turns = along + 1 != shape.size();
   Value keys = recorder.value(v);
   if (turns) keys = swapaxes(Operand(keys, at), static_cast<int>(along), -1);
@@ -156,6 +159,8 @@ Sorted sorted(const char* what, const Value& x, int axis, bool descending, bool 
   own(result.places);
   result.keys = recorder.value(rounded_as(recorder, recorder.id(result.keys, what, at),
                                           recorder.graph[given].type.dtype, at));
+  for (const Value& s : {result.keys, result.places})
+    if (!is_literal(s)) recorder.lengths.set(recorder.id(s, what, at), recorder.lengths.of(given));
   return result;
 }
 

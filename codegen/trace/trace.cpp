@@ -138,6 +138,10 @@ void Tracer::resolve_dims() {
 void Tracer::find_symbols() {
   for (const std::uint32_t s : graph::symbols_in_order(recorder_.graph))
     symbols_.push_back({s, binding_ ? binding_->required(s) : DimSizes{}});
+  for (const BlockMapping& m : recorder_.graph.mapping.block_mappings)
+    for (std::size_t d = 0; d < m.block_shape.size(); ++d)
+      if (m.block_shape[d].kind == BlockDim::Kind::bounded)
+        narrow(m.array_aval.shape[static_cast<int>(d)], {.most = m.block_shape[d].size});
   for (const Dim& d : promised_) {
     const Dim is = binding_ ? binding_->resolve(d) : d;
     if (is.is_static()) {
@@ -148,10 +152,15 @@ void Tracer::find_symbols() {
              std::to_string(said.multiple) + ", .at_most = " + std::to_string(said.most));
       continue;
     }
-    const DimNode n = dim_node(is);
-    for (SymbolOrigin& s : symbols_)
-      if (n.op == detail::DimOp::symbol && n.symbol == s.symbol) s.sizes.narrow(promised(d));
+    narrow(is, promised(d));
   }
+}
+
+void Tracer::narrow(const Dim& d, const DimSizes& sizes) {
+  if (d.is_static()) return;
+  const DimNode n = dim_node(d);
+  for (SymbolOrigin& s : symbols_)
+    if (n.op == detail::DimOp::symbol && n.symbol == s.symbol) s.sizes.narrow(sizes);
 }
 
 void Tracer::set_class(graph::Graph& g) const {

@@ -80,6 +80,7 @@ class Tracer {
   void settle_extents();
   /// By their coming numbers, with what requirements and promises say of each.
   void find_symbols();
+  void narrow(const Dim& d, const DimSizes& sizes);  // what is known of it, if it is a symbol
   void set_class(graph::Graph& g) const;
   std::vector<std::optional<graph::Semantics>> wanted_order() const;
 
@@ -122,6 +123,8 @@ class Tracer {
   /// None for a symbol that stands for no number here.
   static std::optional<std::int64_t> number_of(const Dim& d);
   /// The block is all of the array along the dimension, where it is.
+  void set_bounded(BlockMapping& m, const BlockSpec& spec) const;
+  std::optional<std::int64_t> peeked(const Dim& d) const;  // its value, which pins nothing
   void set_indirect(BlockMapping& m, const BlockSpec& spec);
   void pin(Dim& extent, const BlockSpec& spec, const std::string& what) const;
   /// Which elements share a byte is known where rows begin.

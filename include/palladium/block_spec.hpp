@@ -36,6 +36,16 @@ inline BlockDim BoundedSlice(Dim n) { return {BlockDim::Kind::bounded_slice, n.v
 /// dimension is static.
 inline BlockDim Indirect(Dim n) { return {BlockDim::Kind::indirect, n.value()}; }
 
+/// The n elements that the array has along the dimension, never more than `most`, which is what the
+/// Ref has. All that is computed of it has that length: reductions take their identity beyond it,
+/// products zeros, means count n elements, and stores write no more. With a .fill what is beyond is
+/// that, and counts like all else. A call with more than `most` elements is a CompileError.
+inline BlockDim bounded(const Dim& n, std::int64_t most) {
+  BlockDim d{BlockDim::Kind::bounded, most};
+  d.length = n.expression();
+  return d;
+}
+
 /// Elements from `start`, as many as a Value says: what an index map gives along a BoundedSlice.
 struct BoundedRange {
   Value start, size;

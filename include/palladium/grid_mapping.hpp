@@ -23,6 +23,8 @@ struct BlockDim {
     indirect,       ///< the array's extent, of which bodies get the view that an array of indices
                     ///< chooses
     whole,          ///< the array's extent, a symbol; Refs have `unknown_extent` elements
+    bounded,        ///< like blocked, of an array that never has more than n elements; those that
+                    ///< it has not are of no reduction or product, and are not stored
   };
 
   template <std::integral T>
@@ -43,12 +45,16 @@ struct BlockDim {
   static BlockDim all_of(const Dim& d) {
     return d.is_static() ? BlockDim(d.value()) : BlockDim(Kind::whole, unknown_extent);
   }
+  /// From one block to the next, in elements: what an index is multiplied by.
+  std::int64_t step() const { return kind == Kind::blocked || kind == Kind::bounded ? size : 1; }
   /// How far beyond the end of its array a block may reach: as one of so many elements.
   std::int64_t cut() const { return kind == Kind::whole ? 1 : size; }
 
   Kind kind = Kind::blocked;
   std::int64_t size = 1;
   std::int64_t pad_lo = 0, pad_hi = 0;  ///< Kind::element: conceptual padding of the array
+  /// Kind::bounded, in a BlockSpec: Dim::expression() of the extent that pl::bounded() was given.
+  std::uint32_t length = 0;
 };
 
 /// Where a Ref lives.

@@ -437,6 +437,11 @@ struct EinsumOptions {
 PALLADIUM_API Value einsum(const char* subscripts, const Operand& a, const Operand& b,
                            EinsumOptions options = {});
 
+/// How many elements along an axis are the array's: of what is made of a pl::bounded block as many
+/// as that array has in this call, of others the extent.
+PALLADIUM_API Value length(const Operand& x, int axis = -1);
+PALLADIUM_API Value length(const Ref& x, int axis = -1, Location at = here());
+
 // Where this program stands.
 PALLADIUM_API Value program_id(int axis, Location at = here());
 /// A literal where the grid is static along the axis.

@@ -295,5 +295,13 @@ PALLADIUM_API void require_equal(const ShapeDtype& a, const ShapeDtype& b);
 /// In an options function: the kernel is only for arguments for which `d` is a multiple of `n`. A
 /// symbol stays symbolic; a call with another size is a CompileError that names both.
 PALLADIUM_API void require_multiple(const Dim& d, std::int64_t n, Location at = here());
+/// In an options function: the kernel is only for arguments for which `d` is at most `most`, which may
+/// be a symbol, too. Symbols stay symbolic; a call with others is a CompileError that names both.
+PALLADIUM_API void require_at_most(const Dim& d, const Dim& most);
+/// In an options function: the least power of two, of those from `least` on, that `d` does not
+/// exceed; 0 of a size of 0. The kernel is then for arguments of this class of sizes: `d` stays
+/// symbolic, and each class, a bound for blocks of pl::bounded(), has a kernel of its own. Of a
+/// pl::dim() without a size, the class of what it is said to be at most.
+PALLADIUM_API std::int64_t size_class(const Dim& d, std::int64_t least = 1, Location at = here());
 
 }  // namespace palladium

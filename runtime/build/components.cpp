@@ -40,6 +40,7 @@ std::string text_of(const BlockDim& d) {
   if (d.kind == BlockDim::Kind::squeezed) return "squeezed";
   if (d.kind == BlockDim::Kind::blocked) return std::to_string(d.size);
   if (d.kind == BlockDim::Kind::bounded_slice) return fmt::format("bounded_slice({})", d.size);
+  if (d.kind == BlockDim::Kind::bounded) return fmt::format("bounded({})", d.size);
   if (d.kind == BlockDim::Kind::whole) return "whole";
   if (d.kind == BlockDim::Kind::indirect) return fmt::format("indirect({})", d.size);
   return fmt::format("element({}, {}, {})", d.size, d.pad_lo, d.pad_hi);

@@ -100,6 +100,7 @@ Signature::Signature(const graph::Graph& g, std::vector<Requirement> requirement
       if (const int symbol = Extent(d).symbol();
           symbol >= 0 && g.mapping.block_mappings[static_cast<std::size_t>(i)].fill)
         nonzero_.push_back(symbol);
+  for (const BlockMapping& m : g.mapping.block_mappings) note_bounds(m);
   has_classes_ = has_runtime_reach_ || !classes_.empty() || !requirements_.empty() ||
                  !apart_.empty() || !nonzero_.empty();
 
@@ -176,6 +177,19 @@ void Signature::note_reach(const BlockMapping& mapping, Far far) {
   far_.push_back(far);
 }
 
+void Signature::note_bounds(const BlockMapping& mapping) {
+  for (std::size_t d = 0; d < mapping.block_shape.size(); ++d) {
+    const BlockDim& b = mapping.block_shape[d];
+    const Dim& dim = mapping.array_aval.shape[static_cast<int>(d)];
+    if (b.kind != BlockDim::Kind::bounded || dim.is_static()) continue;
+    const Extent extent(dim);
+    if (std::ranges::none_of(requirements_, [&](const Requirement& r) {
+          return r.extent == extent && r.most <= b.size;
+        }))
+      requirements_.push_back({.extent = extent, .most = b.size});
+  }
+}
+
 inline bool Signature::fits(const Operand& rule, const Arg& arg) {
   const Array* array = arg.array();
   if (!array) return rule.is_scalar && arg.scalar().dtype == rule.dtype;
@@ -229,7 +243,7 @@ bool Signature::is_of_class(std::span<const Arg> arguments, std::span<const Arg>
     if (symbols[symbol] == 0) return false;
   for (const Requirement& r : requirements_) {
     const Checked n = r.extent.find(symbols);
-    if (!n.fits() || n.value() % r.multiple != 0) return false;
+    if (!n.within(r.least, r.most) || n.value() % r.multiple != 0) return false;
   }
   if (!has_runtime_reach_ || (!is_exact && !short_offsets_ && !box_extents_)) return true;
   const bool must_be_short = is_exact || short_offsets_;

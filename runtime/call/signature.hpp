@@ -39,10 +39,10 @@ struct Operand {
   std::vector<std::int64_t> blocks = {};  // their sizes
 };
 
-/// What pl::require_multiple() asks of every call.
+/// What pl::require_multiple(), pl::size_class() and bounded blocks ask of every call.
 struct Requirement {
   Extent extent;
-  std::int64_t multiple = 1;
+  std::int64_t multiple = 1, least = INT64_MIN, most = INT64_MAX;
 };
 
 class Signature {
@@ -116,6 +116,7 @@ class Signature {
   bool match_as(std::span<const Arg> arguments, std::span<const Arg> outputs,
                 Symbols& symbols) const;
   const Operand& rule_of(const Far& far) const;
+  void note_bounds(const BlockMapping& mapping);
   void note_reach(const BlockMapping& mapping, Far far);
   template <Fit fit>
   bool is_of_class(std::span<const Arg> arguments, std::span<const Arg> outputs,

@@ -325,7 +325,10 @@ std::vector<Requirement> requirements_of(const DimBinding& binding,
   std::vector<Requirement> result;
   for (const DimBinding::Requirement& r : binding.requirements())
     if (const Dim d = substitute(binding.resolve(r.dim), from, to); !d.is_static())
-      result.push_back({Extent(d), r.multiple});
+      result.push_back({.extent = Extent(d),
+                        .multiple = r.sizes.multiple,
+                        .least = r.sizes.least,
+                        .most = r.sizes.most});
   return result;
 }
 

@@ -69,13 +69,13 @@ std::optional<int> Window::open(std::span<const std::int64_t> indices, std::uint
       inside_ = inside_ && high_[d] == shape_[d];
       continue;
     }
-    const std::int64_t start = dim.kind == BlockDim::Kind::blocked   ? indices[d] * dim.size
-                               : dim.kind == BlockDim::Kind::element ? indices[d] - dim.pad_lo
-                                                                     : indices[d];
+    const std::int64_t start = indices[d] * dim.step() - dim.pad_lo;
     starts_[d] = start;
     low_[d] = std::max<std::int64_t>(0, -start);
     high_[d] = std::min(shape_[d], extent - start);
-    if (low_[d] >= high_[d] && dim.kind != BlockDim::Kind::whole) return static_cast<int>(d);
+    const bool may_be_empty =
+        dim.kind == BlockDim::Kind::whole || (dim.kind == BlockDim::Kind::bounded && start == 0);
+    if (low_[d] >= high_[d] && !may_be_empty) return static_cast<int>(d);
     inside_ = inside_ && low_[d] == 0 && high_[d] == shape_[d];
   }
   in_array_ = stays_in_array();

@@ -268,6 +268,7 @@ class Reader {
     if (l.take("squeezed")) return {BlockDim::Kind::squeezed, 1};
     if (l.take("whole")) return {BlockDim::Kind::whole, unknown_extent};
     for (const auto& [name, kind] : {std::pair("bounded_slice(", BlockDim::Kind::bounded_slice),
+                                     std::pair("bounded(", BlockDim::Kind::bounded),
                                      std::pair("indirect(", BlockDim::Kind::indirect)})
       if (l.take(name)) {
         const auto size = l.number<std::int64_t>();

@@ -405,6 +405,15 @@ class ProgramReader {
       for (std::size_t k = 1; k < parts.size(); ++k) set(l, to.rows.emplace_back(), parts[k]);
     }
   }
+  void set(const PartLine& l, std::vector<NestEnd>& x, const std::string& text) {
+    x.clear();
+    for (const std::string& item : l.list(text)) {
+      const std::vector<std::string> parts = parts_of(item);
+      if (parts.size() != 3)
+        l.refuse("expected a dimension, a mapping and a dimension of its array");
+      x.push_back({l.number<int>(parts[0]), l.number<int>(parts[1]), l.number<int>(parts[2])});
+    }
+  }
   void set(const PartLine& l, std::vector<IterationSum>& x, const std::string& text) {
     x.clear();
     for (const std::string& item : l.list(text)) {
