@@ -43,6 +43,7 @@ struct Warm {
   std::vector<std::string> kernels;
   std::vector<std::string> archs;
   int jobs = 0;  // 0: as the library has it
+  bool any_size = false;
   bool expect = false;
   bool json = false;
 };

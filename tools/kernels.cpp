@@ -30,7 +30,7 @@ Kernels recorded(const std::string& path) {
   for (RecordedKernel& k : manifest.kernels) {
     const std::string number = std::to_string(result.kernels.size() + 1);
     result.kernels.push_back({path + "#" + number, std::move(k.kernel), std::move(k.archs),
-                              std::move(k.arguments), std::move(k.location)});
+                              std::move(k.arguments), std::move(k.location), k.reached});
   }
   for (Manifest::Damage& d : manifest.damages)
     result.damages.push_back({path + ":" + std::to_string(d.line), std::move(d.what)});
@@ -61,7 +61,7 @@ Kernels kernels_of(const std::string& name) {
   return {.kernels = {std::move(all.kernels[number - 1])}, .damages = {}};
 }
 
-Kernels kernels_to_warm(const std::string& name) {
+Kernels kernels_to_warm(const std::string& name, bool any_size) {
   Kernels kernels = kernels_of(name);
   if (names_manifest(name)) return kernels;
   const ops::Entry& entry = ops::find(name, {});
@@ -70,10 +70,15 @@ Kernels kernels_to_warm(const std::string& name) {
   for (const auto& [what, sizes] : {std::pair{" (below 2^31)", DimOptions{.at_most = few}},
                                     {" (16 bytes)", {.multiple_of = few, .at_most = few}}}) {
     NamedKernel other =
-        shipped(entry, std::string(entry.name) + what, of_sizes(entry.inputs, sizes));
+        shipped(entry, std::string(entry.name) + what,
+                entry.of_calls ? entry.of_calls(sizes.multiple_of) : of_sizes(entry.inputs, sizes));
     if (other.kernel.json() != kernels.kernels.back().kernel.json())
       kernels.kernels.push_back(std::move(other));
   }
+  if (any_size && entry.of_calls)
+    for (const auto& [what, multiple] : {std::pair{" (any size)", 1}, {" (any wide size)", few}})
+      kernels.kernels.push_back(
+          shipped(entry, std::string(entry.name) + what, entry.of_calls(multiple)));
   return kernels;
 }
 

@@ -15,6 +15,7 @@ struct NamedKernel {
   std::vector<std::string> archs = {};      // that it was recorded for
   std::vector<std::string> arguments = {};  // as recorded, for people
   std::string location = {};
+  bool reached = true;  // by a call, as recorded
 };
 
 struct Kernels {
@@ -36,7 +37,8 @@ bool names_manifest(const std::string& name);
 Kernels kernels_of(const std::string& name);
 /// The same, and of a shipped kernel also the one for arrays of fewer than 2^31 elements, and that
 /// of them for sizes that are multiples of 16 bytes, where these are others: the first serves all
-/// that they cannot.
-Kernels kernels_to_warm(const std::string& name);
+/// that they cannot. `any_size`: also those that calls run whose sizes are other numbers, up to
+/// the power of two above these, of any and of multiples of 16 bytes.
+Kernels kernels_to_warm(const std::string& name, bool any_size);
 
 }  // namespace palladium::tools

@@ -78,6 +78,9 @@ class Commands {
         ->allow_extra_args(false);
     warm->add_option("-j,--jobs", warm_.jobs, "Compiles at once (default: the number of cores)")
         ->check(CLI::Range(1, 1024));
+    warm->add_flag("--any-size", warm_.any_size,
+                   "Shipped kernels also as calls run them: of rows and depths up to the power of "
+                   "two above those that `list` shows");
     warm->add_flag("--expect", warm_.expect,
                    "A kernel that is not what its .expect says has failed");
     add_json(warm, warm_.json);

@@ -58,10 +58,10 @@ Outcome finish(const Job& job, std::set<std::string>& seen) {
   }
 }
 
-Kernels find(const std::vector<std::string>& names) {
+Kernels find(const std::vector<std::string>& names, bool any_size) {
   Kernels all;
   for (const std::string& name : names) {
-    Kernels found = kernels_to_warm(name);
+    Kernels found = kernels_to_warm(name, any_size);
     std::ranges::move(found.kernels, std::back_inserter(all.kernels));
     std::ranges::move(found.damages, std::back_inserter(all.damages));
   }
@@ -74,10 +74,21 @@ std::vector<std::string> archs_of(const NamedKernel& named, const Warm& asked) {
   return named.archs.empty() ? std::vector{default_arch()} : named.archs;
 }
 
+/// Kernels of manifests: those of calls, and those of other sizes that calls can have.
+struct Classes {
+  std::ptrdiff_t reached = 0, reachable = 0;
+};
+Classes classes_of(const Kernels& all) {
+  Classes found;
+  for (const NamedKernel& named : all.kernels)
+    if (names_manifest(named.name)) ++(named.reached ? found.reached : found.reachable);
+  return found;
+}
+
 }  // namespace
 
 int warm(const Warm& asked) {
-  const Kernels found = find(asked.kernels);
+  const Kernels found = find(asked.kernels, asked.any_size);
   if (asked.jobs > 0) set_compile_jobs(asked.jobs);
   if (asked.expect) ::setenv("PALLADIUM_EXPECT", "error", 1);
   std::vector<Job> jobs;
@@ -106,15 +117,21 @@ int warm(const Warm& asked) {
   std::set<std::string> seen;
   for (const Job& job : jobs)
     report(job.named->name, job.named->kernel.name(), job.arch, finish(job, seen));
+  const Classes classes = classes_of(found);
   if (asked.json)
     print(Json{{"compiled", compiled},
                {"hits", hits},
                {"failed", failed},
+               {"reached", classes.reached},
+               {"reachable", classes.reachable},
                {"cache", cache_root()},
                {"kernels", std::move(kernels)}});
   else
     print(fmt::format("{} compiled, {} hits, {} failed; in {}", compiled, hits, failed,
                       cache_root()));
+  if (!asked.json && classes.reached + classes.reachable > 0)
+    print(fmt::format("{} {} called, {} can be by arrays of other sizes", classes.reached,
+                      classes.reached == 1 ? "kernel was" : "kernels were", classes.reachable));
   if (failed == 0) return 0;
   complain(fmt::format("{} of {} kernels failed", failed, all));
   return 1;

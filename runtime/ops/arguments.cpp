@@ -12,6 +12,16 @@ void require(const char* kernel, bool holds, const std::string& what) {
   if (!holds) throw CompileError(std::string(kernel) + ": " + what);
 }
 
+/// Of sizes that stay symbols, too; then they are equal in every call.
+bool are_equal(const Dim& a, const Dim& b) {
+  try {
+    require_equal(a, b);
+  } catch (const CompileError&) {
+    return false;
+  }
+  return true;
+}
+
 /// With the sizes of this call, where it has some: for messages alone, since it reads them.
 std::string with_sizes(ShapeDtype x) {
   for (int i = 0; i < x.shape.rank(); ++i) {
@@ -26,26 +36,30 @@ std::string with_sizes(ShapeDtype x) {
 
 }  // namespace
 
+Value size_of(const Dim& d) { return d.is_static() ? Value(d.value()) : dim_as_value(d); }
+
 void require_floats(const char* kernel, const char* operand, const ShapeDtype& x) {
   require(kernel, x.dtype.is_float(),
           std::string(operand) + " is of " + x.dtype.name() + "; floats are needed");
 }
 
 void require_columns(const char* kernel, const char* operand, const ShapeDtype& x,
-                     std::int64_t columns) {
+                     const Dim& columns) {
   require_floats(kernel, operand, x);
   const auto [n] = x.shape.unpack<1>();
-  require(kernel, n == columns,
-          std::string(operand) + " has " + std::to_string(n.value()) + " elements and x " +
-              std::to_string(columns) + " columns; as many of both are needed");
+  if (!are_equal(n, columns))
+    require(kernel, false,
+            std::string(operand) + " has " + std::to_string(n.value()) + " elements and x " +
+                std::to_string(columns.value()) + " columns; as many of both are needed");
 }
 
 void check_matmul(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
                   const MatmulOptions& options) {
   const Dim columns = a.shape.unpack<2>()[1], rows = b.shape.unpack<2>()[options.trans_b ? 1 : 0];
-  require("matmul", columns == rows,
-          "a has " + std::to_string(columns.value()) + " columns and b has " +
-              std::to_string(rows.value()) + " rows; as many of both are needed");
+  if (!are_equal(columns, rows))
+    require("matmul", false,
+            "a has " + std::to_string(columns.value()) + " columns and b has " +
+                std::to_string(rows.value()) + " rows; as many of both are needed");
   require("matmul", options.out_dtype.is_float(),
           std::string("out_dtype is ") + options.out_dtype.name() + "; a float is needed");
   if (bias != nullptr) require_equal(bias->shape.unpack<1>()[0], b.shape[options.trans_b ? 0 : 1]);
@@ -68,7 +82,11 @@ void check_attention(const ShapeDtype& q, const ShapeDtype& k, const ShapeDtype&
                "one dtype, and one d, a multiple of 16 up to 256, are needed");
   require_both(groups > 0 ? heads.value() % groups.value() == 0 : heads == 0,
                "a number of heads that k's divides is needed");
-  require_both(!options.causal || queries <= keys, "causal queries have as many keys at least");
+  try {
+    if (options.causal) require_at_most(queries, keys);
+  } catch (const CompileError&) {
+    require_both(false, "causal queries have as many keys at least");
+  }
   if (const std::optional<double> scale = options.scale)
     require("attention", *scale > 0 && std::isfinite(*scale),
             "a scale above 0 is needed, given " + std::to_string(*scale));

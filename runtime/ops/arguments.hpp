@@ -9,10 +9,13 @@
 
 namespace palladium::ops {
 
+/// In a body what it is in this call: a number where that is known.
+Value size_of(const Dim& d);
+
 void require_floats(const char* kernel, const char* operand, const ShapeDtype& x);
 /// Of numbers for the columns of a matrix with so many.
 void require_columns(const char* kernel, const char* operand, const ShapeDtype& x,
-                     std::int64_t columns);
+                     const Dim& columns);
 /// `bias` may be null.
 void check_matmul(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
                   const MatmulOptions& options);

@@ -16,14 +16,14 @@ Kernel cross_entropy(CrossEntropyOptions options) {
       throw CompileError("cross_entropy: label_smoothing is " +
                          std::to_string(options.label_smoothing) + "; 0 to 1 is needed");
     const Rows rows(logits);
-    if (rows.n == 0 && rows.m != 0)
+    if (rows.most == 0 && rows.m != 0)
       throw CompileError("cross_entropy: logits have no columns, and so there is no class");
     const auto [count] = labels.shape.unpack<1>();
     require_equal(count, rows.m);
 
     const auto body = [=](Ref x, Ref labels, Ref o) {
       const Value v = f32(x[_]), label = i64(labels[_]);
-      const Value is_class = (label >= 0) & (label < rows.n);
+      const Value is_class = (label >= 0) & (label < length(x, 1));
       const Value top = max(v, {.axis = 1, .keepdims = true});
       const Value total = sum(exp(v - top), {.axis = 1});
       Value chosen = f32(x[{iota(i32, {rows.rows}), i32(where(is_class, label, 0))}]);

@@ -1,5 +1,7 @@
 #include "palladium/ops/matmul.hpp"
 
+#include <algorithm>
+
 #include "palladium/palladium.hpp"
 #include "runtime/ops/arguments.hpp"
 
@@ -22,17 +24,24 @@ Call product(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
   const bool large = a.dtype.bytes() <= 2 || options.precision == tf32;
   const bool along_k = turned && a.dtype.bytes() == 1;  // a row has 128 bytes
   const int bm = large ? 128 : 64, bn = bm, bk = along_k ? 128 : a.dtype.bytes() <= 2 ? 64 : 32;
-  const std::int64_t k = a.shape[1], steps = cdiv(k, bk), depth = steps * bk + (k == 0);
+  // One kernel serves all lengths up to a power of two.
+  constexpr std::int64_t shortest = 4096;
+  const Dim k = a.shape[1];
+  const std::int64_t most = k.is_static() ? k.value() : size_class(k, shortest);
+  const BlockDim depth = k.is_static() ? BlockDim(align_to(most, bk) + (most == 0))
+                                       : bounded(k, std::max<std::int64_t>(most, 1));
   const auto body = [=](Ref a, Ref b, Refs bias, Ref o) {
     const auto add = [&](Index l, Value sum) {
       const Slice now = ds(l * bk, bk);
       const Value part = turned ? b[{_, now}] : b[{now, _}];
       return sum + dot(a[{_, now}], part, {.trans_b = turned, .precision = options.precision});
     };
-    Value sum = k > 0 ? loop(0, steps, add, zeros({bm, bn}, wide)) : zeros({bm, bn}, wide);
+    const Value none = zeros({bm, bn}, wide);
+    Value sum = most > 0 ? loop(0, size_of(cdiv(k, bk)), add, none) : none;
     if (options.bias) sum = sum + bias[0][_].astype(wide);
     o[_] = activated(sum, options.activation).astype(o.dtype());
   };
+  const BlockDim columns = bn;
   const auto left = [](Index i, Index) { return Indices{i, 0}; };
   const auto right = [=](Index, Index j) { return turned ? Indices{j, 0} : Indices{0, j}; };
   const auto both = [](Index i, Index j) { return Indices{i, j}; };
@@ -41,9 +50,10 @@ Call product(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
       .out_type = {{m, n}, options.out_dtype},
       .grid = {cdiv(m, bm), cdiv(n, bn)},
       .in_specs = {{{bm, depth}, left, {.fill = 0}},  // beyond k there are zeros
-                   {{turned ? bn : depth, turned ? depth : bn}, right, {.fill = 0}}},
+                   {{turned ? columns : depth, turned ? depth : columns}, right, {.fill = 0}}},
       .out_specs = {{{bm, bn}, both}},
-      .compiler_params = {.persistent = large, .expect = expected(a.dtype.bytes() == 2 && k > 0)}};
+      .compiler_params = {.persistent = large,
+                          .expect = expected(a.dtype.bytes() == 2 && most > 0)}};
   if (bias != nullptr) of.in_specs.push_back({{bn}, [](Index, Index j) { return j; }});
   return {body, std::move(of)};
 }

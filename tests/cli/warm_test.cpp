@@ -86,6 +86,25 @@ TEST_CASE("a shipped kernel is warmed for every size, for short offsets, and for
   }
 }
 
+TEST_CASE("what calls of any row length run is warmed where that is asked for") {
+  const Tool palladium;
+  const Json report = palladium.json({"warm", "softmax", "--any-size", "--arch", "sm_90a"});
+  check_counts(report, 4, 0, 0);
+  CHECK(report.at("kernels")[2].at("name") == "softmax (any size)");
+  const std::vector<Variable> strict = {
+      {"PALLADIUM_JIT", "off"}, fake_gpu(), {"FAKE_CUDA_ARCH", "90"}};
+  for (const std::size_t n : {513, 1000, 1001, 1024}) {
+    INFO(n << " elements");
+    const std::string x = palladium.folder / "x.npy", o = palladium.folder / "o.npy";
+    write_npy(x, "<f4", "(2," + std::to_string(n) + ")", std::vector<float>(2 * n, 1));
+    const Finished ran =
+        palladium({"run", "softmax", "--in", x, "--out", o, "--target", "cuda"}, strict);
+    INFO(ran.err);
+    CHECK(ran.status == 0);
+    CHECK_THAT(ran.err, !ContainsSubstring("serves this call"));
+  }
+}
+
 TEST_CASE("warm without --arch compiles for the GPU that there is, else for sm_90a") {
   const Tool palladium;
   CHECK(palladium.json({"warm", "matmul"}).at("kernels")[0].at("arch") == "sm_90a");

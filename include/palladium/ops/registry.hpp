@@ -14,6 +14,9 @@ struct Entry {
   const char* sentence;  ///< what it computes
   Kernel (*factory)();
   std::vector<ShapeDtype> inputs;  ///< what it is shown and warmed for where nobody says
+  /// The types of such calls, whose sizes are symbols, all multiples of this number: what calls of
+  /// other sizes run. Null where `inputs` have no other numbers than all calls.
+  std::vector<ShapeDtype> (*of_calls)(std::int64_t multiple) = nullptr;
 };
 
 PALLADIUM_API std::span<const Entry> registry();
