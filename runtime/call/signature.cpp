@@ -243,7 +243,8 @@ bool Signature::is_of_class(std::span<const Arg> arguments, std::span<const Arg>
     if (symbols[symbol] == 0) return false;
   for (const Requirement& r : requirements_) {
     const Checked n = r.extent.find(symbols);
-    if (!n.within(r.least, r.most) || n.value() % r.multiple != 0) return false;
+    if (!n.within(r.least, r.most)) return false;
+    if (r.multiple != 1 && n.value() % r.multiple != 0) return false;
   }
   if (!has_runtime_reach_ || (!is_exact && !short_offsets_ && !box_extents_)) return true;
   const bool must_be_short = is_exact || short_offsets_;

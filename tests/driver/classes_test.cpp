@@ -70,6 +70,22 @@ void call(const Kernel& k, std::int64_t m, std::int64_t n, std::int64_t lead = 0
   CHECK(right);
 }
 
+/// The same of rows of any length up to a bound; counts how often it is traced.
+Kernel copy_rows(const char* name, int* traces) {
+  return pallas_call(
+             [](Ref x, Ref o) { o[_] = x[_]; },
+             [=](ShapeDtype x) {
+               ++*traces;
+               const auto [m, n] = x.shape.unpack<2>();
+               const BlockSpec row{{1, bounded(n, size_class(n, 64))}, [](Index i) {
+                                     return Indices{i, 0};
+                                   }};
+               return PallasCallOptions{
+                   .name = name, .out_type = x, .grid = {m}, .in_specs = {row}, .out_specs = {row}};
+             })
+      .on(Target::cuda);
+}
+
 struct Fixture {
   Fixture() { fake.on_launch = play_copy; }
 
@@ -133,6 +149,23 @@ TEST_CASE_METHOD(Child, "HIDDEN class in the background", "[.]") {
 
 TEST_CASE("a class is compiled in the background where another serves its calls") {
   under_helper("class in the background", "class_background", wait_for_go);
+}
+
+TEST_CASE_METHOD(Fixture, "the first call of a size whose class has been called traces nothing") {
+  int traces = 0;
+  const Kernel k = copy_rows("rows_of_a_class", &traces);
+  call(k, 3, 48);
+  CHECK(traces == 1);
+  const std::size_t loaded = loads();
+  for (const std::int64_t n : {4, 64, 8, 60, 20}) call(k, n, n);
+  CHECK(traces == 1);
+  CHECK(loads() == loaded);
+  call(k, 5, 68);
+  CHECK(traces == 2);
+  CHECK(loads() == loaded + 1);
+  for (const std::int64_t n : {128, 72, 16, 124}) call(k, 7, n);
+  CHECK(traces == 2);
+  CHECK(loads() == loaded + 1);
 }
 
 TEST_CASE_METHOD(Fixture, "a class of which no other serves the calls is waited for") {

@@ -17,64 +17,70 @@ PL_KERNEL(128) blur_kernel(const u8* in0, u8* out0) {
   const i32 j = (t & 7) * 16;
   PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
     if (i + ri * 16 < 20 && j < 96) {
-      pl::copy_async_zero<16>(smem + (j + i * 192 + ri * 3072) * 1, w0 + (j + i * 640 + ri * 10240), j < size1 && j >= from1 && i + ri * 16 < size0 && i + ri * 16 >= from0);
+      pl::copy_async_zero<16>(smem + (j + i * 96 + ri * 1536) * 1, w0 + (j + i * 640 + ri * 10240), j < size1 && j >= from1 && i + ri * 16 < size0 && i + ri * 16 >= from0);
     }
   }
   pl::cp_async_commit();
   const i32 start2 = p0 * 16;
   const i32 start3 = p1 * 64;
   const i32 at0 = start3 + start2 * 640;
-  const i32 v4 = p0;
-  const i32 v3 = pl::mul(v4, 16);
-  const i32 v2 = p1;
-  const i32 v1 = pl::mul(v2, 64);
+  const i32 v15 = p0;
+  const i32 sx0 = pl::mul(v15, 16);
+  const i32 v14 = sx0;
+  const bool v13 = v14 >= 2;
+  const i32 v12 = pl::add(v14, 18);
+  const bool v11 = v12 <= 480;
+  const bool v10 = v13 && v11;
+  const i32 v9 = p1;
+  const i32 sx1 = pl::mul(v9, 64);
+  const i32 v8 = sx1;
+  const bool v7 = v8 >= 2;
+  const i32 v6 = pl::add(v8, 66);
+  const bool v5 = v6 <= 640;
+  const bool v4 = v7 && v5;
+  const bool sx2 = v10 && v4;
+  const bool v3 = sx2;
   pl::cp_async_wait<0>();
   pl::warpgroup_sync();
+  i32 v2[8];
   const i32 j_b = (t & 7) * 8;
-  {
-    u8 a0[24];
-    PL_UNROLL for (i32 q = 0; q < 24; q += 8) pl::load_shared_padded<8>(a0 + q, smem + (j_b + i * 192 + q + 8) * 1);
-    u8 a1[24];
-    PL_UNROLL for (i32 q = 0; q < 24; q += 8) pl::load_shared_padded<8>(a1 + q, smem + (j_b + i * 192 + q + 200) * 1);
-    u8 a2[24];
-    PL_UNROLL for (i32 q = 0; q < 24; q += 8) pl::load_shared_padded<8>(a2 + q, smem + (j_b + i * 192 + q + 392) * 1);
-    u8 a3[24];
-    PL_UNROLL for (i32 q = 0; q < 24; q += 8) pl::load_shared_padded<8>(a3 + q, smem + (j_b + i * 192 + q + 584) * 1);
-    u8 a4[24];
-    PL_UNROLL for (i32 q = 0; q < 24; q += 8) pl::load_shared_padded<8>(a4 + q, smem + (j_b + i * 192 + q + 776) * 1);
-    i32 x5[12];
-    PL_UNROLL for (i32 q = 0; q < 12; ++q) x5[q] = pl::add(pl::add(pl::add(pl::add(pl::to<i32>(a0[q + 6]), pl::to<i32>(a1[q + 6])), pl::to<i32>(a2[q + 6])), pl::to<i32>(a3[q + 6])), pl::to<i32>(a4[q + 6]));
-    i32 x6[8];
-    PL_UNROLL for (i32 q = 0; q < 8; ++q) x6[q] = pl::add(pl::add(pl::add(pl::add(x5[q], x5[q + 1]), x5[q + 2]), x5[q + 3]), x5[q + 4]);
-    u8 o7[8];
-    if (size0 == 20 && from0 == 0 && size1 == 96 && from1 == 0) {
-      PL_UNROLL for (i32 e = 0; e < 8; ++e) o7[e] = pl::to<u8>(pl::div(pl::add(x6[e], 12), 25));
-    } else {
-      const i32 x8 = pl::add(i, v3);
-      const i32 x9 = pl::add(x8, -2);
-      const bool x10 = x9 >= 0;
-      const i32 x11 = pl::add(x8, -1);
-      const bool x12 = x11 >= 0;
-      const i32 x13 = pl::add(x8, 1);
-      const bool x14 = x13 < 480;
-      const i32 x15 = pl::add(x8, 2);
-      const bool x16 = x15 < 480;
-      const i32 x17 = pl::add(pl::add(pl::add(pl::add(1, x10 ? 1 : 0), x12 ? 1 : 0), x14 ? 1 : 0), x16 ? 1 : 0);
-      PL_UNROLL for (i32 e = 0; e < 8; ++e) {
-        const i32 x18 = pl::add(j_b + e, v1);
-        const i32 x19 = pl::add(x18, -2);
-        const bool x20 = x19 >= 0;
-        const i32 x21 = pl::add(x18, -1);
-        const bool x22 = x21 >= 0;
-        const i32 x23 = pl::add(x18, 1);
-        const bool x24 = x23 < 640;
-        const i32 x25 = pl::add(x18, 2);
-        const bool x26 = x25 < 640;
-        const i32 x27 = pl::mul(x17, pl::add(pl::add(pl::add(pl::add(1, x20 ? 1 : 0), x22 ? 1 : 0), x24 ? 1 : 0), x26 ? 1 : 0));
-        o7[e] = pl::to<u8>(pl::div(pl::add(x6[e], pl::div(x27, 2)), x27));
-      }
+  PL_UNROLL for (i32 g = 0; g < 2; ++g) {
+    u8 a0[12];
+    PL_UNROLL for (i32 q = 0; q < 12; q += 4) pl::load_shared_padded<4>(a0 + q, smem + (j_b + g * 4 + i * 96 + q + 12) * 1);
+    u8 a1[12];
+    PL_UNROLL for (i32 q = 0; q < 12; q += 4) pl::load_shared_padded<4>(a1 + q, smem + (j_b + g * 4 + i * 96 + q + 108) * 1);
+    u8 a2[12];
+    PL_UNROLL for (i32 q = 0; q < 12; q += 4) pl::load_shared_padded<4>(a2 + q, smem + (j_b + g * 4 + i * 96 + q + 204) * 1);
+    u8 a3[12];
+    PL_UNROLL for (i32 q = 0; q < 12; q += 4) pl::load_shared_padded<4>(a3 + q, smem + (j_b + g * 4 + i * 96 + q + 300) * 1);
+    u8 a4[12];
+    PL_UNROLL for (i32 q = 0; q < 12; q += 4) pl::load_shared_padded<4>(a4 + q, smem + (j_b + g * 4 + i * 96 + q + 396) * 1);
+    i32 x5[8];
+    PL_UNROLL for (i32 q = 0; q < 8; ++q) x5[q] = pl::add(pl::add(pl::add(pl::add(pl::to<i32>(a0[q + 2]), pl::to<i32>(a1[q + 2])), pl::to<i32>(a2[q + 2])), pl::to<i32>(a3[q + 2])), pl::to<i32>(a4[q + 2]));
+    PL_UNROLL for (i32 e = 0; e < 4; ++e) {
+      v2[g * 4 + e] = pl::add(pl::add(pl::add(pl::add(x5[e], x5[e + 1]), x5[e + 2]), x5[e + 3]), x5[e + 4]);
     }
-    pl::store_global<8>(out0 + (at0 + j_b + i * 640), o7);
+  }
+  if (v3) {
+    u8 o3[8];
+    PL_UNROLL for (i32 e = 0; e < 8; ++e) o3[e] = pl::to<u8>(pl::div(pl::add(v2[e], 12), 25));
+    pl::store_global<8>(out0 + (at0 + j_b + i * 640), o3);
+  }
+  const bool v1 = !v3;
+  if (v1) {
+    pl::warpgroup_sync();
+    {
+      const i32 x0 = pl::add(i, v14);
+      const i32 x1 = pl::add(pl::sub(pl::min(pl::add(x0, 2), 479), pl::max(pl::sub(x0, 2), 0)), 1);
+      u8 o2[8];
+      PL_UNROLL for (i32 e = 0; e < 8; ++e) {
+        const i32 x3 = pl::add(j_b + e, v8);
+        const i32 x4 = pl::add(pl::sub(pl::min(pl::add(x3, 2), 639), pl::max(pl::sub(x3, 2), 0)), 1);
+        const i32 x5 = pl::mul(x1, x4);
+        o2[e] = pl::to<u8>(pl::div(pl::add(v2[e], pl::div(x5, 2)), x5));
+      }
+      pl::store_global<8>(out0 + (at0 + j_b + i * 640), o2);
+    }
   }
 }
 PL_EXPORT(blur_kernel)
