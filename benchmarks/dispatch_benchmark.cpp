@@ -173,7 +173,7 @@ int main(int count, char** arguments) {
   const Kernel softmax = ops::softmax().on(Target::cuda);
   const Array x = Array::empty({4096, 1000}, f32, Device::cuda(0));
   const Array y = Array::empty({4096, 1000}, f32, Device::cuda(0));
-  bool good = measure("into with held arrays", fake, softmax.lower(x).compile(), 100,
+  bool good = measure("into with held arrays", fake, softmax.lower(x).compile(), 160,
                       "(tvm-ffi 500 to 700 ns)", [&] { softmax.into({y}, {x}); });
 
   const Kernel copy = copy_of_any_size();
@@ -185,7 +185,7 @@ int main(int count, char** arguments) {
   // Only such a stream can be captured, which is asked at each launch.
   const driver::Stream own;
   const Kernel on_own = softmax.on(Stream(reinterpret_cast<CUstream_st*>(own.handle())));
-  good &= measure("into, on a stream of the program's", fake, softmax.lower(x).compile(), 100, "",
+  good &= measure("into, on a stream of the program's", fake, softmax.lower(x).compile(), 160, "",
                   [&] { on_own.into({y}, {x}); });
 
   const Kernel sum = of_twenty_arguments();

@@ -65,7 +65,7 @@ void Nest::break_at(int d, const Dim& extent) {
   const Affine place = repetition(d) * layout_.tile(d);
   const Affine first = coordinates_[static_cast<std::size_t>(d)].without(element_) + place * -1;
   const ExprId left = e_.sum(Affine::term(e_.as(i32, dim(extent))) + first * -1);
-  b_.break_unless(e_.plain(Operator::less, e_.sum(place), b_.let_once("left", true, left), bool_));
+  b_.break_unless(e_.plain(Operator::less, e_.sum(place), left, bool_));
 }
 
 void Nest::open_repetitions(bool reduced, bool kept) {

@@ -36,6 +36,16 @@ std::vector<Length> at_stride(const std::vector<Length>& all, std::int64_t start
   return result;
 }
 
+// A scan keeps its dimensions.
+Lengths folded(const Inst& fold, const Lengths& from) {
+  if (from.size() == fold.type.shape.size()) return from;
+  Lengths left;
+  for (std::size_t d = 0; d < from.size(); ++d)
+    if (std::ranges::count(graph::dimensions(fold), static_cast<std::int64_t>(d)) == 0)
+      left.push_back(from[d]);
+  return left;
+}
+
 }  // namespace
 
 bool Length::same(const Length& o) const {
@@ -120,11 +130,7 @@ Lengths LengthTable::inferred(ValueId v) const {
   case Op::Load:
   case Op::Swap:
   case Op::Atomic:
-  case Op::LayoutCast:
-  case Op::CumSum:
-  case Op::CumProd:
-  case Op::CumMax:
-  case Op::CumMin: return own(0);
+  case Op::LayoutCast: return own(0);
   case Op::At: return of_view(i);
   case Op::Broadcast:
   case Op::Transpose:
@@ -159,18 +165,10 @@ Lengths LengthTable::inferred(ValueId v) const {
     narrow(all, own(1));
     return all;
   }
-  case Op::ReduceSum:
-  case Op::ReduceProd:
-  case Op::ReduceMax:
-  case Op::ReduceMin: {
-    Lengths left;
-    for (std::size_t d = 0; d < own(0).size(); ++d)
-      if (std::ranges::count(graph::dimensions(i), static_cast<std::int64_t>(d)) == 0)
-        left.push_back(own(0)[d]);
-    return left;
-  }
   case Op::Dot: return of_dot(i);
-  default: return graph::is_elementwise(i.op) ? elementwise(i) : Lengths();
+  default:
+    if (graph::is_fold(i.op)) return folded(i, own(0));
+    return graph::is_elementwise(i.op) ? elementwise(i) : Lengths();
   }
 }
 

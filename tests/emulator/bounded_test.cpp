@@ -164,6 +164,41 @@ TEST_CASE("a softmax, sorted rows, sums from behind and places of the largest en
       });
 }
 
+TEST_CASE("rows that are only moved, or computed of, end where they do, however long") {
+  constexpr std::int64_t longest = 4096;
+  const auto rows = [](std::function<Value(Value)> f) {
+    return pallas_call([=](Ref x, Ref o) { o[_] = f(x[_]); },
+                       [](ShapeDtype x) {
+                         const BlockSpec row{{1, bounded(x.shape[1], longest)}, [](Index i) {
+                                               return Indices{i, 0};
+                                             }};
+                         return PallasCallOptions{.name = "moved",
+                                                  .out_type = x,
+                                                  .grid = {x.shape[0]},
+                                                  .in_specs = {row},
+                                                  .out_specs = {row}};
+                       });
+  };
+  const Kernel moved = rows([](Value v) { return v; }),
+               doubled = rows([](Value v) { return v * 2; }),
+               centred = rows([](Value v) { return v - pl::max(v, along); });
+  for_each_target("moved", [&](Target target) {
+    for (const std::int64_t n : {0, 4, 511, 512, 516, 1000, 2047, 2048, 4095, 4096}) {
+      const Array x = numbers({2, n});
+      const Array given[] = {on_cpu(moved.on(target)(on(target, x))),
+                             on_cpu(doubled.on(target)(on(target, x))),
+                             on_cpu(centred.on(target)(on(target, x)))};
+      for (std::int64_t i = 0; i < 2 * n; ++i) {
+        const float* const row = x.data<float>() + i / n * n;
+        const float v = x.data<float>()[i], top = *std::max_element(row, row + n);
+        REQUIRE(given[0].data<float>()[i] == v);
+        REQUIRE(given[1].data<float>()[i] == 2 * v);
+        REQUIRE(given[2].data<float>()[i] == v - top);
+      }
+    }
+  });
+}
+
 TEST_CASE("parts of a bounded block, loops over them and what they carry end with the row") {
   // Of slices from a number on, and by a stride.
   check_rows(of_rows([](Ref x) {
