@@ -70,8 +70,7 @@ Kernels kernels_to_warm(const std::string& name, bool any_size) {
   for (const auto& [what, sizes] : {std::pair{" (below 2^31)", DimOptions{.at_most = few}},
                                     {" (16 bytes)", {.multiple_of = few, .at_most = few}}}) {
     NamedKernel other =
-        shipped(entry, std::string(entry.name) + what,
-                entry.of_calls ? entry.of_calls(sizes.multiple_of) : of_sizes(entry.inputs, sizes));
+        shipped(entry, std::string(entry.name) + what, of_sizes(entry.inputs, sizes));
     if (other.kernel.json() != kernels.kernels.back().kernel.json())
       kernels.kernels.push_back(std::move(other));
   }
