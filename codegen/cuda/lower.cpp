@@ -87,7 +87,8 @@ using Verdict = lowered::Protocol::Verdict;
 // What is to be said of barriers and copies that the user says.
 void remark_by_hand(lowered::Program& l) {
   if (!l.written) return;
-  const lowered::Protocol p = lowered::protocol_of(l);
+  lowered::Protocol p = lowered::protocol_of(l);
+  if (p.at.line == 0) p.at = l.graph.at;
   if (p.verdict == Verdict::counterexample)
     l.remarks.push_back({p.at, "its barriers and copies by hand do not go together: " + p.why});
   if (p.verdict == Verdict::not_explored)

@@ -1,5 +1,6 @@
 // What is said at compile time of barriers and copies by hand: of which bodies nothing, of which
 // with a remark, an error, or that they are not explored.
+#include <ctime>
 #include <optional>
 #include <string>
 #include <vector>
@@ -78,6 +79,31 @@ TEST_CASE("a counterexample is a remark with both lines, and an error where all 
   says_both(told[0].text);
   CHECK(told[0].at.line > 0);
   CHECK_THAT(wrong.schedule(hopper), ContainsSubstring("begins to copy args[0][0,0:128]"));
+}
+
+TEST_CASE(
+    "what is not explored is a remark, at once, and no error; of what is good nothing is said") {
+  const CompileOptions hopper{.arch = "sm_90a"};
+  const std::string words = "whether its barriers and copies by hand go together is not explored: ";
+  const auto told = [&](int steps) {
+    std::vector<Remark> remarks;
+    for (const Remark& r :
+         kernel_of(steps).lower(ShapeDtype{{steps, 128}, f32}).report(hopper).remarks)
+      if (r.text.find("by hand") != std::string::npos) remarks.push_back(r);
+    return remarks;
+  };
+  CHECK(told(4).empty());
+  const std::vector<Remark> remarks = told(20000);
+  REQUIRE(remarks.size() == 1);
+  CHECK_THAT(remarks[0].text, ContainsSubstring(words + "more than"));
+  CHECK(remarks[0].at.line > 0);
+  const Lowered endless = kernel_of(20000).lower(ShapeDtype{{20000, 128}, f32});
+  CHECK(endless.cuda_source(hopper).find("ring_kernel") != std::string::npos);
+  // Of a thread's own time, since others run beside it; some times what it takes alone.
+  const std::clock_t begin = std::clock();
+  (void)endless.schedule(hopper);
+  const double ms = 1e3 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  CHECK(ms < 500);
 }
 
 TEST_CASE("a number of steps that is loaded is several, and no counterexample") {
