@@ -28,20 +28,20 @@ constexpr std::string_view cuda_files[] = {
     "cuda/cluster.cuh",     "cuda/mbarrier.cuh",  "cuda/fence.cuh",        "common/tma.cuh",
     "cuda/tma.cuh",         "cuda/cp_async.cuh",  "common/wgmma.cuh",      "cuda/wgmma.cuh",
     "cuda/control.cuh",     "common/atomic.cuh",  "cuda/atomic.cuh",       "common/reduce.cuh",
-    "common/semaphore.cuh", "common/debug.cuh",   "common/part.cuh",       "common/dot.cuh",
-    "cuda/view.cuh",        "common/view.cuh",
+    "common/semaphore.cuh", "common/debug.cuh",   "common/profile.cuh",    "common/part.cuh",
+    "common/dot.cuh",       "cuda/view.cuh",      "common/view.cuh",
 };
 constexpr std::string_view cpu_files[] = {
-    "cpu/target.cuh",        "common/types.cuh", "common/order.cuh",  "cpu/host.cuh",
-    "cpu/entry.cuh",         "common/bytes.cuh", "cpu/bits.cuh",      "common/convert.cuh",
-    "common/arithmetic.cuh", "functions",        "cpu/math.cuh",      "common/math.cuh",
-    "functions of halves",   "cpu/ids.cuh",      "cpu/barrier.cuh",   "cpu/warp.cuh",
-    "cpu/memory.cuh",        "cpu/mma.cuh",      "cpu/cluster.cuh",   "cpu/mbarrier.cuh",
-    "cpu/fence.cuh",         "cpu/format.cuh",   "common/tma.cuh",    "cpu/tma.cuh",
-    "cpu/cp_async.cuh",      "common/wgmma.cuh", "cpu/wgmma.cuh",     "cpu/control.cuh",
-    "common/atomic.cuh",     "cpu/atomic.cuh",   "common/reduce.cuh", "common/semaphore.cuh",
-    "common/debug.cuh",      "common/part.cuh",  "common/dot.cuh",    "cpu/view.cuh",
-    "common/view.cuh",
+    "cpu/target.cuh",        "common/types.cuh",   "common/order.cuh",  "cpu/host.cuh",
+    "cpu/entry.cuh",         "common/bytes.cuh",   "cpu/bits.cuh",      "common/convert.cuh",
+    "common/arithmetic.cuh", "functions",          "cpu/math.cuh",      "common/math.cuh",
+    "functions of halves",   "cpu/ids.cuh",        "cpu/barrier.cuh",   "cpu/warp.cuh",
+    "cpu/memory.cuh",        "cpu/mma.cuh",        "cpu/cluster.cuh",   "cpu/mbarrier.cuh",
+    "cpu/fence.cuh",         "cpu/format.cuh",     "common/tma.cuh",    "cpu/tma.cuh",
+    "cpu/cp_async.cuh",      "common/wgmma.cuh",   "cpu/wgmma.cuh",     "cpu/control.cuh",
+    "common/atomic.cuh",     "cpu/atomic.cuh",     "common/reduce.cuh", "common/semaphore.cuh",
+    "common/debug.cuh",      "common/profile.cuh", "common/part.cuh",   "common/dot.cuh",
+    "cpu/view.cuh",          "common/view.cuh",
 };
 
 // The emulator includes this file in a namespace of its own; a prelude in these.

@@ -6,6 +6,7 @@ namespace palladium::expand {
 
 void Expander::expand_one(const lowered::HostCall& t) {
   const graph::Inst& i = g_[t.inst];
+  if (i.op == graph::Op::ScopeEvent) return tell_scope(t.inst);
   const bool is_check = i.op == graph::Op::DebugCheck, is_array(t.scratch);
   const std::vector<ExprId> told = is_check   ? program_ids_
                                    : is_array ? std::vector<ExprId>()
@@ -35,6 +36,42 @@ void Expander::expand_one(const lowered::HostCall& t) {
   records_[index(t.inst)] = e_.variable(record);
   for (std::size_t n = 0; n < told.size(); ++n)
     put(records_[index(t.inst)], number(static_cast<std::int64_t>(n)), told[n], no_expr);
+}
+
+// Each warpgroup, or warp, has a place in the buffer, at which one of its threads writes.
+void Expander::begin_profile() {
+  if (profile_ == thread::no_variable) return;
+  const graph::ScopeView scope = graph::ScopeView::of(g_[graph::first_scope(g_)]);
+  const int of_unit = scope.of_warps ? graph::warp_threads : graph::warpgroup_threads;
+  const auto declare = [&](const char* name, DType type, std::int64_t begin) {
+    const VariableId v =
+        e_.declare({.name = name, .type = type, .facts = {.depends = thread::on_thread}});
+    b_.add(thread::Declare{.start = thread::Declare::Start::values,
+                           .variable = v,
+                           .values = {e_.number(begin, type)}});
+    return e_.variable(v);
+  };
+  profile_at_ = declare("profile_at", i64, 0);
+  profile_count_ = declare("profile_count", i32, 0);
+  b_.add(thread::Call{.function = Row::profile_begin,
+                      .templates = {std::int64_t{p_.threads / of_unit}, std::int64_t{of_unit}},
+                      .args = {e_.variable(profile_), number(scope.space)},
+                      .to = profile_at_});
+}
+
+void Expander::tell_scope(ValueId event) {
+  const graph::ScopeView scope = graph::ScopeView::of(g_[event]);
+  const std::int64_t tag = 2 * scope.number + (scope.ends ? 1 : 0);
+  b_.add(thread::Call{.function = Row::profile_event,
+                      .args = {e_.variable(profile_), profile_at_, profile_count_,
+                               number(scope.space), e_.number(tag, u32)},
+                      .to = profile_count_});
+}
+
+void Expander::end_profile() {
+  if (profile_ == thread::no_variable) return;
+  b_.add(thread::Call{.function = Row::profile_end,
+                      .args = {e_.variable(profile_), profile_at_, profile_count_}});
 }
 
 std::vector<ExprId> Expander::scalars(const std::vector<ValueId>& values) {

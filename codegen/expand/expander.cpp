@@ -59,6 +59,7 @@ thread::Program Expander::run() {
     if (l_.windows[w].mapping >= 0 && l_.windows[w].mapping < g_.mapping.num_index_operands)
       enter_window(w);
   const bool bounded = !g_.persistent && open_bounds();
+  begin_profile();
   int first = 0;
   for (const lowered::Body& body : l_.bodies) {
     agent_.first = first;
@@ -68,6 +69,7 @@ thread::Program Expander::run() {
     if (several) b_.close();
     first += body.warpgroups();
   }
+  end_profile();
   if (bounded) b_.close();
   p_.body = b_.finish();
   return std::move(p_);
@@ -134,6 +136,9 @@ void Expander::declare_parameters() {
   if (std::ranges::any_of(g_.insts, [](const Inst& i) { return graph::is_debug_op(i.op); }))
     debug_ = declare({.kind = Parameter::Kind::debug},
                      {.name = "debug", .form = thread::Form::pointer, .type = u64});
+  if (graph::first_scope(g_) != graph::no_value)
+    profile_ = declare({.kind = Parameter::Kind::profile},
+                       {.name = "profile", .form = thread::Form::pointer, .type = u64});
   for (int s = 0; s < g_.num_symbols; ++s)
     symbols_.push_back(e_.variable(
         declare({.kind = Parameter::Kind::symbol, .index = s},

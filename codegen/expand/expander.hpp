@@ -203,6 +203,10 @@ class Expander {
   ExprId scalar(ValueId v, bool enter = false);
   std::vector<ExprId> scalars(const std::vector<ValueId>& values);
   void put(ExprId record, ExprId slot, ExprId value, ExprId test);
+  // debug.cpp: scopes in the profile of the launch
+  void begin_profile();
+  void tell_scope(ValueId event);
+  void end_profile();
   void set_scalar(StorageId storage, ExprId value);
   ExprId advanced(VariableId counter, std::int64_t step, ValueId limit);
   /// number + step, or INT32_MAX where that is less: no limit of a loop is above.
@@ -378,7 +382,9 @@ class Expander {
     bool is_known = false;  // nobody else comes where these statements stand
   } agent_;
 
-  VariableId debug_ = thread::no_variable;   // parameter: where the host is told something
+  VariableId debug_ = thread::no_variable;    // parameter: where the host is told something
+  VariableId profile_ = thread::no_variable;  // ... and of scopes, by who stands where in it, and
+  ExprId profile_at_ = no_expr, profile_count_ = no_expr;  // has told of so many
   std::map<std::uint32_t, ExprId> records_;  // of arrays that are printed: where their elements go
   Table<BoxId, VariableId> tensor_maps_;     // parameters
   std::set<BarrierId> cluster_scopes_;       // at which other blocks tell of what threads did

@@ -46,7 +46,7 @@ class Writer {
     number(g_.allow_revisit);
     number(g_.grid_rows);
     number(g_.persistent);
-    number(g_.lineinfo);
+    number(static_cast<std::uint64_t>((g_.lineinfo ? 1 : 0) + (g_.no_auto_barriers ? 2 : 0)));
     number(g_.whole_arrays);
     number(g_.num_globals);
     location(g_.at);

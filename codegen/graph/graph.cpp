@@ -505,6 +505,12 @@ std::string dtypes_of(Update update) {
   return list;
 }
 
+ValueId first_scope(const Graph& g) {
+  for (std::uint32_t v = 0; v < g.insts.size(); ++v)
+    if (g.insts[v].op == Op::ScopeEvent) return ValueId{v};
+  return no_value;
+}
+
 MemoryView MemoryView::of(const Inst& inst) {
   MemoryView view;
   std::size_t next = 0;

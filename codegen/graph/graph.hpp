@@ -248,8 +248,9 @@ struct Graph {
   bool fast_accumulation = false;  // sums of 8-bit floats are left to tensor cores
   bool allow_revisit = false;      // several programs of a parallel axis may write one element
   bool persistent = false;         // a block goes through several programs
-  int grid_rows = 0;      // GridOrder::rows, of the last two parallel axes; 0: lowering chooses
-  bool lineinfo = false;  // what is compiled names the user's lines
+  int grid_rows = 0;  // GridOrder::rows, of the last two parallel axes; 0: lowering chooses
+  bool no_auto_barriers = false;  // of accesses of the user's memory, a body says who waits
+  bool lineinfo = false;          // what is compiled names the user's lines
   // Refs of arguments and outputs are the arrays, not windows of them: whoever runs sees what
   // others write, and no grid axis is sequential because of an output.
   bool whole_arrays = false;
@@ -261,6 +262,7 @@ struct Graph {
   Location at;                     // the call that made the kernel
   CostEstimate cost = {};          // what its options say of it, like metadata
   std::vector<std::pair<std::string, std::string>> metadata = {};
+  std::string profile_dir = {};
   Expectation expect = {};
   // Owns Location::file of graphs that were read from text; copies share it.
   std::shared_ptr<const std::deque<std::string>> files;
@@ -512,7 +514,7 @@ bool waits_by_taking(const Inst& wait);
 /// Whether it has a text.
 constexpr bool says_something(Op op) {
   return op == Op::DebugPrint || op == Op::DebugCheck || op == Op::PrintLayout ||
-         op == Op::InlineCuda;
+         op == Op::InlineCuda || op == Op::ScopeEvent;
 }
 /// DebugPrint and DebugCheck.
 constexpr bool is_debug_op(Op op) { return op == Op::DebugPrint || op == Op::DebugCheck; }
@@ -520,6 +522,25 @@ struct DebugView {
   std::int64_t site = 0;  // its number among those that were recorded
   static DebugView of(const Inst& inst) { return {inst.attr.ints[0]}; }
 };
+
+/// Of a warpgroup, or a warp, that a profile has room for.
+inline constexpr std::int64_t most_scope_events = std::int64_t{1} << 20;
+/// A ScopeEvent: which of the body's scopes, of whose threads, and how many are kept.
+struct ScopeView {
+  std::int64_t number = 0;
+  bool ends = false;
+  std::int64_t space = 0;  // of each warpgroup, or warp
+  bool of_warps = false, cuts = false;
+  static ScopeView of(const Inst& inst) {
+    const std::vector<std::int64_t>& i = inst.attr.ints;
+    return {i[0], i[1] != 0, i[2], i[3] != 0, i[4] != 0};
+  }
+  Attr encode(std::string name) const {
+    return {{number, ends, space, of_warps, cuts}, 0, std::move(name)};
+  }
+};
+/// The first of a kernel that is profiled; no_value of others.
+ValueId first_scope(const Graph& g);
 
 /// The bits of a block's fill in a dtype that its bytes are seen as; none where it has no fill, or
 /// one whose bytes differ and which elements of another size cannot hold.

@@ -505,6 +505,10 @@ Graph read_graph(const Json& j) {
   });
   if (const Json& fast = optional(j, "fast_accumulation"); !fast.is_null())
     g.fast_accumulation = read_bool(fast, "fast_accumulation");
+  if (const Json& none = optional(j, "no_auto_barriers"); !none.is_null())
+    g.no_auto_barriers = read_bool(none, "no_auto_barriers");
+  if (const Json& dir = optional(j, "profile_dir"); !dir.is_null())
+    g.profile_dir = read_text(dir, "profile_dir");
   if (const Json& expect = optional(j, "expect"); !expect.is_null())
     g.expect = read_expectation(expect);
   if (const Json& whole = optional(j, "whole_arrays"); !whole.is_null())
@@ -552,6 +556,8 @@ std::string to_json(const Graph& g) {
       {"lineinfo", g.lineinfo},
       {"at", files.write(g.at)}};
   if (g.fast_accumulation) j["fast_accumulation"] = true;
+  if (g.no_auto_barriers) j["no_auto_barriers"] = true;
+  if (!g.profile_dir.empty()) j["profile_dir"] = g.profile_dir;
   if (g.expect != Expectation{}) j["expect"] = write(g.expect);
   if (g.whole_arrays) j["whole_arrays"] = true;
   if (g.num_globals > 0) j["num_globals"] = g.num_globals;

@@ -136,6 +136,7 @@ class Printer {
     if (g_.persistent) line("persistent");
     if (g_.grid_rows > 0) line("rows of the grid at once: " + std::to_string(g_.grid_rows));
     if (g_.lineinfo) line("line info");
+    if (g_.no_auto_barriers) line("no automatic barriers");
     if (g_.cost != CostEstimate{})
       line("cost estimate: " + std::to_string(g_.cost.flops) + " flops, " +
            std::to_string(g_.cost.transcendentals) + " transcendentals, " +
@@ -279,6 +280,10 @@ class Printer {
     case Op::At: return subscript(in);
     case Op::DebugPrint:
     case Op::DebugCheck: return " " + std::to_string(at(0)) + " " + quoted(in.attr.text) + text;
+    case Op::ScopeEvent:
+      return " " + std::to_string(at(0)) + (at(1) == 1 ? " ends " : " begins ") +
+             quoted(in.attr.text) + " of " + std::to_string(at(2)) +
+             (at(3) == 1 ? " of warps" : "") + (at(4) == 1 ? " cut" : "");
     case Op::PrintLayout: return " " + std::to_string(at(0)) + " " + quoted(in.attr.text) + text;
     case Op::InlineCuda: text += " " + quoted(in.attr.text); break;
     case Op::Dot:

@@ -410,6 +410,16 @@ Type rule_debug_check(const Context& c) {
   return Type::none();
 }
 
+Type rule_scope_event(const Context& c) {
+  expect_ints(c, 5);
+  const auto is_flag = [&](std::size_t i) { return c.ints()[i] == 0 || c.ints()[i] == 1; };
+  if (c.ints()[0] < 0 || c.ints()[2] < 1 || c.ints()[2] > most_scope_events || !is_flag(1) ||
+      !is_flag(3) || !is_flag(4))
+    c.fail("expected the number of a scope, whether it ends, and of how many, given " +
+           text(c.ints()));
+  return Type::none();
+}
+
 Type rule_none(const Context& c) {
   expect_scalar(c, 0, bool_, "the condition");
   return Type::none();

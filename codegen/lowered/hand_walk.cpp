@@ -231,7 +231,8 @@ class Walk {
     case Op::SetMaxRegisters:
     case Op::GridDependencyWait:
     case Op::LaunchDependents:
-    case Op::Delay: return;
+    case Op::Delay:
+    case Op::ScopeEvent: return;
     case Op::Load:
     case Op::Store:
       if (const ValueId root = g_.root(inst.args[0]); g_[root].type.space == Space::accumulator)

@@ -42,6 +42,13 @@ Order::Facts Order::facts_of(const Statement& s) const {
       graph::is_product_by_hand(l_.graph[product->inst].op))
     std::erase_if(found.touches,
                   [&](const Touch& t) { return l_.storages[t.room.storage].in_shared(); });
+  // Likewise of his memory, if he wants that: what passes have made is ordered all the same.
+  if (l_.graph.no_auto_barriers && asked_ == Ask::threads)
+    std::erase_if(found.touches, [&](const Touch& t) {
+      return t.room.array >= 0 || std::ranges::any_of(l_.windows, [&](const Window& w) {
+               return w.storage() == t.room.storage;
+             });
+    });
   // Who waits for it says so himself.
   if (by_hand)
     for (Touch& t : found.touches) t.on = Completion::none;

@@ -481,8 +481,8 @@ struct Semaphore {
   StorageId scratch = {};  // in shared memory, by which all threads learn of it
 };
 
-/// A DebugPrint or DebugCheck by the first thread of the Pallas thread; of an array that is
-/// printed, the place where all threads put its elements.
+/// A DebugPrint or DebugCheck by the first thread of the Pallas thread, or a ScopeEvent; of an
+/// array that is printed, the place where all threads put its elements.
 struct HostCall {
   ValueId inst = graph::no_value;
   StorageId scratch = {};  // in shared memory, by which all threads learn of that place

@@ -141,6 +141,7 @@ class Building {
     case Op::Delay: semaphore(out, v); return;
     case Op::DebugPrint:
     case Op::DebugCheck: tell(out, v); return;
+    case Op::ScopeEvent: out.push_back({HostCall{.inst = v}, g_.location(v)}); return;
     case Op::InlineCuda: add_text(l_, a_, v, out); return;
     case Op::BarrierArrive:
     case Op::BarrierWait:

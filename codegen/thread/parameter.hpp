@@ -15,6 +15,7 @@ struct KernelParameter {
     symbol,  // 8 bytes: value of symbolic dimension `index`
     tensor_map,  // 128 bytes: block mapping `index`'s array for TMA, in boxes of `box`
     debug,       // 8 bytes: device pointer of what the host is told (common/debug.cuh)
+    profile,     // 8 bytes: device pointer of what it is told of scopes (common/profile.cuh)
   };
   Kind kind = Kind::array;
   int index = 0;

@@ -59,7 +59,8 @@ void Tracer::trace_body(std::size_t number, const Body& body) {
   g.bodies.push_back({.region = region,
                       .warpgroups = threads.count,
                       .num_warps = is_meshed() ? 0 : options_.compiler_params.num_warps,
-                      .num_stages = options_.compiler_params.num_stages,
+                      .num_stages = std::max(options_.compiler_params.num_stages,
+                                             options_.compiler_params.max_concurrent_steps),
                       .warp_specialize = options_.compiler_params.warp_specialize});
   recorder_.body = number;
   recorder_.may_capture = is_meshed();

@@ -41,6 +41,18 @@ void Tracer::set_grid() {
   if (const int n = options_.compiler_params.num_stages; n < 0 || n > graph::most_stages)
     fail("compiler_params.num_stages is 1 to " + std::to_string(graph::most_stages) +
          ", or 0 to let the compiler choose, given " + std::to_string(n));
+  if (options_.compiler_params.num_stages != 0 &&
+      options_.compiler_params.max_concurrent_steps != 0)
+    fail("cannot specify both compiler_params.num_stages and max_concurrent_steps");
+  if (const int n = options_.compiler_params.max_concurrent_steps; n < 0 || n > graph::most_stages)
+    fail("compiler_params.max_concurrent_steps is 1 to " + std::to_string(graph::most_stages) +
+         ", or 0 to let the compiler choose, given " + std::to_string(n));
+  if (const int n = options_.compiler_params.reduction_scratch_bytes; n < 0)
+    fail("compiler_params.reduction_scratch_bytes is 0 or more, given " + std::to_string(n));
+  if (options_.compiler_params.unsafe_no_auto_barriers && !is_meshed())
+    fail(
+        "compiler_params.unsafe_no_auto_barriers is for a kernel over a mesh, whose body says who "
+        "waits for whom");
   if (const int n = options_.interpret.params.num_cores_per_device; n < 0)
     fail(
         "interpret.num_cores_per_device is a number of OS threads, or 0 for one on each core, "
@@ -55,6 +67,22 @@ void Tracer::set_grid_order() {
     fail("compiler_params.grid_order has 1 to " + std::to_string(graph::most_grid_rows) +
          " rows at once, given pl::grouped(" + std::to_string(order->rows) + ")");
   recorder_.graph.grid_rows = order->rows;
+}
+
+void Tracer::set_profile() {
+  const CompilerParams& p = options_.compiler_params;
+  if ((p.profile_space != 0) == p.profile_dir.empty())
+    fail(
+        "either both compiler_params.profile_space and profile_dir must be set, or neither, "
+        "given " +
+        std::to_string(p.profile_space) + " and '" + p.profile_dir + "'");
+  if (p.profile_space < 0 || p.profile_space > graph::most_scope_events)
+    fail("compiler_params.profile_space is 1 to " + std::to_string(graph::most_scope_events) +
+         " begins and ends of scopes, given " + std::to_string(p.profile_space));
+  recorder_.profile = {.space = p.profile_space,
+                       .of_warps = p.profile_trace_scope == gpu::TraceScope::WARP,
+                       .cuts = p.profile_bounds_check};
+  recorder_.graph.profile_dir = p.profile_dir;
 }
 
 void Tracer::set_expectation() {

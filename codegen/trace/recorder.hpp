@@ -118,6 +118,12 @@ class Recorder {
   DebugKinds debug_recorded = debug_kinds();  // when the trace began
   DebugKinds debug_asked = 0;                 // of which there are some, recorded or not
   int num_debug_sites = 0;
+  /// What is kept of scopes; `space` 0: nothing is.
+  struct Profile {
+    int space = 0;
+    bool of_warps = false, cuts = false;
+    int scopes = 0;  // so far
+  } profile;
   std::uint32_t serial() const { return serial_; }
 
   // ---- Regions

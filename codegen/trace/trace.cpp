@@ -38,12 +38,14 @@ graph::Graph Tracer::run(std::span<const Body> bodies) {
   g.fast_accumulation = options_.compiler_params.fast_accumulation;
   g.allow_revisit = options_.compiler_params.allow_revisit;
   g.persistent = options_.compiler_params.persistent;
+  g.no_auto_barriers = options_.compiler_params.unsafe_no_auto_barriers;
   set_grid_order();
   g.lineinfo = options_.compiler_params.lineinfo;
   g.mapping.debug = options_.debug;
   g.cost = options_.cost_estimate;
   g.metadata = options_.metadata;
   set_expectation();
+  set_profile();
   g.whole_arrays = is_meshed();
   set_grid();
   set_threads(bodies.size());

@@ -89,6 +89,7 @@ class Tracer {
   void set_grid();
   void set_grid_order();
   void set_expectation();
+  void set_profile();
   /// What is sequential is known at the end.
   void check_grid_order(const graph::Graph& g) const;
   void set_cluster();

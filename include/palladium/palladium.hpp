@@ -47,6 +47,7 @@
 #include "palladium/gpu/wgmma.hpp"
 #include "palladium/gpu/layout.hpp"
 #include "palladium/gpu/inline.hpp"
+#include "palladium/gpu/profile.hpp"
 #include "palladium/semaphore.hpp"
 #include "palladium/version.hpp"
 // clang-format on

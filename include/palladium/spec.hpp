@@ -133,6 +133,12 @@ inline constexpr GridOrder row_major = {};
 /// Triton's GROUP_SIZE_M.
 constexpr GridOrder grouped(int rows) { return {rows}; }
 
+namespace gpu {
+/// Of whom a profile has a trace each.
+enum class TraceScope : std::uint8_t { WARPGROUP, WARP };
+enum class LoweringSemantics : std::uint8_t { Lane, Warpgroup };
+}  // namespace gpu
+
 struct CompilerParams {
   /// Empty: an axis along which an output block is revisited is sequential, others are parallel.
   std::vector<Semantics> dimension_semantics = {};
@@ -164,6 +170,25 @@ struct CompilerParams {
   /// are added up in f32 every 128 of K, which takes as many additions; set, what they keep is what
   /// a product gives, however long K is. Nothing of other architectures and elements.
   bool fast_accumulation = false;
+  /// num_stages by Pallas's name; one of the two is given.
+  int max_concurrent_steps = 0;
+  /// Of a kernel over a mesh: threads of a Pallas thread wait for each other, before they read what
+  /// others of them stored and store to what others read, where the body says so
+  /// (plgpu::commit_smem, a barrier) and nowhere else.
+  bool unsafe_no_auto_barriers = false;
+  /// Accepted: a reduction has the shared memory that it takes.
+  int reduction_scratch_bytes = 2048;
+  /// Accepted: layouts are inferred over the whole kernel.
+  gpu::LoweringSemantics lowering_semantics = gpu::LoweringSemantics::Warpgroup;
+  /// Of the scopes of a body (plgpu::named_scope) so many begins and ends are kept of each
+  /// warpgroup of a launch, or of each warp; written to profile_dir as a trace for Perfetto. 0:
+  /// scopes are nothing.
+  int profile_space = 0;
+  std::string profile_dir = {};  ///< given with profile_space, or neither is
+  gpu::TraceScope profile_trace_scope = gpu::TraceScope::WARPGROUP;
+  /// What does not fit is left out, and the log says so. Else it is an error that says how many
+  /// there were.
+  bool profile_bounds_check = false;
   /// What the kernel is to become, told where it does not; no part of the key.
   Expectation expect = {};
 };

@@ -128,7 +128,7 @@ bool from_json(const std::string& text, LaunchPlan& plan) {
                     .shared_bytes = json.at("shared_bytes")};
     for (const Json& p : json.at("parameters")) {
       const int kind = p.at(0);
-      if (kind < 0 || kind > static_cast<int>(cuda::Parameter::Kind::debug)) return false;
+      if (kind < 0 || kind > static_cast<int>(cuda::Parameter::Kind::profile)) return false;
       read.parameters.push_back({.kind = static_cast<cuda::Parameter::Kind>(kind),
                                  .index = p.at(1),
                                  .dimension = p.at(2),

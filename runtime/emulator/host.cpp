@@ -9,7 +9,11 @@ namespace palladium::emulator {
 using namespace abi;
 
 namespace {
-Machine& machine() { return Machine::current(); }
+Machine& machine() {
+  Machine& m = Machine::current();
+  ++m.calls;
+  return m;
+}
 
 template <class T>
 using Unary = T (*)(T);
@@ -37,7 +41,7 @@ const Host& host_table() {
   static const Host table = {
       .version = host_version,
       .bytes = sizeof(Host),
-      .ids = [] { return machine().ids(); },
+      .ids = [] { return Machine::current().ids(); },
       .warpgroup_sync = [](i32 n, i32 line) { machine().warpgroup_sync(n, line); },
       .block_sync = [](i32 line) { machine().block_sync(line); },
       .warp_sync = [](i32 line) { machine().warp_sync(line); },
@@ -135,6 +139,7 @@ const Host& host_table() {
       .saw_in_flight = [](i32 line) { machine().saw_in_flight(line); },
       .setmaxnreg = [](i32 registers, bool increase,
                        i32 line) { machine().setmaxnreg(registers, increase, line); },
+      .clock = []() -> u64 { return Machine::current().calls; },
       .griddepcontrol = [](bool wait, i32) { machine().griddepcontrol(wait); },
       .name_shared = [](u32 address, u32 bytes, const char* name,
                         i32 index) { machine().name_shared(address, bytes, name, index); },

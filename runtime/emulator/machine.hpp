@@ -332,6 +332,9 @@ class Machine {
   /// The turn of the cluster that a failure belongs to.
   std::uint64_t failed_turn() const { return failed_; }
 
+  /// Functions of abi::Host that its threads have called: what they take for a clock.
+  std::uint64_t calls = 0;
+
   /// The machine that this OS thread runs.
   static Machine& current() { return *running; }
 

@@ -26,4 +26,7 @@ void eval_DebugCheck(Frame& f, ValueId v, const Inst& inst) {
     throw CompileError(f.graph().location(v), graph::failed_check(inst, f.position.grid));
 }
 
+// It has no clock: how long a scope takes there says nothing.
+void eval_ScopeEvent(Frame&, ValueId, const Inst&) {}
+
 }  // namespace palladium::interpreter

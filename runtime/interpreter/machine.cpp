@@ -36,7 +36,8 @@ bool runs_through(const Launch& launch) {
   constexpr std::size_t most_depth = 8;
   const graph::Graph& g = launch.graph;
   const bool waits = std::ranges::any_of(g.insts, [](const graph::Inst& in) {
-    return in.op == graph::Op::Warps || graph::effects(in.op).syncs;
+    return in.op == graph::Op::Warps ||
+           (graph::effects(in.op).syncs && in.op != graph::Op::ScopeEvent);
   });
   return !waits && g.bodies.size() == 1 && g.bodies[0].warpgroups == 1 &&
          launch.cluster_blocks == 1 && launch.plan.depth() <= most_depth;

@@ -19,6 +19,7 @@
 #include "runtime/driver/memory.hpp"
 #include "runtime/driver/tensor_map.hpp"
 #include "runtime/launch/debug_buffer.hpp"
+#include "runtime/launch/scope_trace.hpp"
 
 namespace palladium::runtime {
 namespace {
@@ -62,6 +63,26 @@ struct Launcher::Told {
   void drain() const {
     if (const std::exception_ptr failure = drain_debug_buffer(numbers(), *by))
       std::rethrow_exception(failure);
+  }
+};
+
+// Likewise.
+struct Launcher::Profiled {
+  std::shared_ptr<const graph::Graph> by;
+  ScopeTrace trace;
+  driver::PinnedMemory memory;
+  std::string device;
+
+  Profiled(std::shared_ptr<const graph::Graph> graph, int threads, unsigned blocks,
+           std::string device)
+      : by(std::move(graph)),
+        trace{*by, threads, blocks},
+        memory(trace.numbers() * sizeof(std::uint64_t)),
+        device(std::move(device)) {
+    std::ranges::fill(numbers(), 0);
+  }
+  std::span<std::uint64_t> numbers() const {
+    return {static_cast<std::uint64_t*>(memory.pointer()), trace.numbers()};
   }
 };
 
@@ -125,6 +146,10 @@ Launcher::Launcher(const Specialization& s, int device, Ready ready)
   if (std::ranges::count(ready.plan.parameters, cuda::Parameter::Kind::debug,
                          &cuda::Parameter::kind) > 0)
     told_by_ = std::make_shared<const graph::Graph>(s.graph);
+  if (has_scopes(ready.plan)) {
+    profiled_ = std::make_shared<const graph::Graph>(s.graph);
+    threads_ = ready.plan.threads;
+  }
 }
 
 bool Launcher::is_at(std::span<const Arg> arguments, std::span<const Arg> outputs) const {
@@ -146,8 +171,12 @@ void Launcher::launch(std::span<const Arg> arguments, std::span<const Arg> outpu
   std::shared_ptr<Told> told;
   if (told_by_) [[unlikely]]
     told = listen(handle);
+  std::shared_ptr<Profiled> scopes;
+  if (profiled_) [[unlikely]]
+    scopes = profile(handle, blocks);
   ArgumentBlock block;
-  packer_.pack(arguments, outputs, symbols, block, told ? told->memory.pointer() : nullptr);
+  packer_.pack(arguments, outputs, symbols, block, told ? told->memory.pointer() : nullptr,
+               scopes ? scopes->memory.pointer() : nullptr);
   if (!context.is_primary()) [[unlikely]]
     stay_loaded();
   if (driver::is_capturing(handle)) [[unlikely]]
@@ -155,6 +184,18 @@ void Launcher::launch(std::span<const Arg> arguments, std::span<const Arg> outpu
   prepared_(blocks, handle, block.pointers);
   if (told) [[unlikely]]
     when_reached(stream, [told] { told->drain(); });
+  if (scopes) [[unlikely]]
+    when_reached(stream,
+                 [scopes] { scopes->trace.write(scopes->numbers(), scopes->device, "cycles"); });
+}
+
+std::shared_ptr<Launcher::Profiled> Launcher::profile(driver::StreamHandle stream,
+                                                      unsigned blocks) const {
+  if (driver::is_capturing(stream))
+    throw CudaError("'" + profiled_->name +
+                    "' is profiled (compiler_params.profile_space), which a launch that is "
+                    "captured in a graph cannot be");
+  return std::make_shared<Profiled>(profiled_, threads_, blocks, driver::device(device_).arch());
 }
 
 std::shared_ptr<Launcher::Told> Launcher::listen(driver::StreamHandle stream) const {

@@ -43,9 +43,11 @@ class Launcher {
   Launcher(const Specialization& s, int device, Ready ready);
 
   struct Told;
+  struct Profiled;
 
   void stay_loaded() const;
   std::shared_ptr<Told> listen(driver::StreamHandle stream) const;
+  std::shared_ptr<Profiled> profile(driver::StreamHandle stream, unsigned blocks) const;
 
   const Specialization& specialization_;
   std::shared_ptr<const driver::Kernel> kernel_;
@@ -53,8 +55,10 @@ class Launcher {
   Packer packer_;
   driver::PreparedLaunch prepared_;
   int device_;
-  unsigned most_blocks_ = UINT_MAX;              // of a persistent kernel: as many as run at once
-  std::shared_ptr<const graph::Graph> told_by_;  // of a kernel that tells the host something
+  unsigned most_blocks_ = UINT_MAX;               // of a persistent kernel: as many as run at once
+  std::shared_ptr<const graph::Graph> told_by_;   // of a kernel that tells the host something
+  std::shared_ptr<const graph::Graph> profiled_;  // of one that tells of its scopes
+  int threads_ = 0;                               // ... of each of its blocks
 };
 
 /// Unloads the kernels that nobody can launch any more, but for the so many that were used last,

@@ -89,12 +89,12 @@ const TensorMap& Packer::tensor_map(const Slot& slot, const Array& array) const 
 }
 
 void Packer::pack(std::span<const Arg> arguments, std::span<const Arg> outputs,
-                  const Signature::Symbols& symbols, ArgumentBlock& block,
-                  const void* debug) const {
+                  const Signature::Symbols& symbols, ArgumentBlock& block, const void* debug,
+                  const void* profile) const {
   using Kind = cuda::Parameter::Kind;
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     const Slot& s = slots_[i];
-    const Arg* arg = s.kind == Kind::symbol || s.kind == Kind::debug
+    const Arg* arg = s.kind == Kind::symbol || s.kind == Kind::debug || s.kind == Kind::profile
                          ? nullptr
                          : &(s.is_output ? outputs : arguments)[s.index];
     switch (s.kind) {
@@ -109,6 +109,7 @@ void Packer::pack(std::span<const Arg> arguments, std::span<const Arg> outputs,
       break;  // little endian: low bytes first
     case Kind::symbol: block.slots[i] = static_cast<std::uint64_t>(symbols[s.index]); break;
     case Kind::debug: block.slots[i] = reinterpret_cast<std::uintptr_t>(debug); break;
+    case Kind::profile: block.slots[i] = reinterpret_cast<std::uintptr_t>(profile); break;
     case Kind::tensor_map:
       std::memcpy(block.tensor_maps[s.dimension], &tensor_map(s, *arg->array()), sizeof(TensorMap));
       block.pointers[i] = block.tensor_maps[s.dimension];

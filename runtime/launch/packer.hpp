@@ -16,7 +16,8 @@
 
 namespace palladium::runtime {
 
-/// The kernelParams of one launch. Tensor maps are bytes, which a launch without any need not clear.
+/// The kernelParams of one launch. Tensor maps are bytes, which a launch without any need not
+/// clear.
 struct ArgumentBlock {
   static constexpr std::size_t max_parameters = 256, max_tensor_maps = 16;
   alignas(TensorMap) std::byte tensor_maps[max_tensor_maps][sizeof(TensorMap)];
@@ -32,10 +33,11 @@ class Packer {
   /// CompileError for more parameters than fit; InternalError for a plan that is not of this graph.
   Packer(const graph::Graph& g, const LaunchPlan& plan, Encode encode);
 
-  /// `debug`: the buffer in which the kernel tells the host something, if it does.
+  /// `debug`: the buffer in which the kernel tells the host something, if it does; `profile`: that
+  /// of its scopes.
   void pack(std::span<const Arg> arguments, std::span<const Arg> outputs,
-            const Signature::Symbols& symbols, ArgumentBlock& block,
-            const void* debug = nullptr) const;
+            const Signature::Symbols& symbols, ArgumentBlock& block, const void* debug = nullptr,
+            const void* profile = nullptr) const;
 
   /// gridDim.x, 0 for a call without programs. Precondition: CallGrid::check.
   unsigned blocks(const Signature::Symbols& symbols) const;

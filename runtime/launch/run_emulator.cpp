@@ -18,6 +18,7 @@
 #include "runtime/launch/debug_buffer.hpp"
 #include "runtime/launch/packer.hpp"
 #include "runtime/launch/run_interpreter.hpp"
+#include "runtime/launch/scope_trace.hpp"
 
 namespace palladium::runtime {
 
@@ -89,6 +90,31 @@ class Told {
 
  private:
   const graph::Graph& graph_;
+  std::vector<std::uint64_t> numbers_;
+};
+
+/// What it tells of its scopes, where it does.
+class ToldOfScopes {
+ public:
+  ToldOfScopes(const graph::Graph& g, const LaunchPlan& plan, std::int64_t blocks)
+      : trace_{g, plan.threads, blocks} {
+    if (has_scopes(plan)) numbers_.resize(trace_.numbers());
+  }
+  bool is_some() const { return !numbers_.empty(); }
+  std::uint64_t* data() { return numbers_.empty() ? nullptr : numbers_.data(); }
+  emulator::Buffer buffer() {
+    return {.base = numbers_.data(),
+            .bytes = numbers_.size() * sizeof(std::uint64_t),
+            .name = "the profile",
+            .written = true,
+            .element_bytes = sizeof(std::uint64_t)};
+  }
+  void write(const std::string& arch) const {
+    if (is_some()) trace_.write(numbers_, "emulator of " + arch, "instructions");
+  }
+
+ private:
+  const ScopeTrace trace_;
   std::vector<std::uint64_t> numbers_;
 };
 
@@ -174,8 +200,10 @@ void run_emulator(const Specialization& s, const Emulated& emulated, std::span<c
   if (blocks > emulated.resident_blocks && graph::blocks_may_wait(g, graph::Counting::launch))
     refuse_too_large(g, emulated, blocks);
   Told told(g, emulated.plan);
+  ToldOfScopes scopes(g, emulated.plan, blocks);
   ArgumentBlock block;
-  if (blocks > 0) emulated.packer.pack(arguments, outputs, symbols, block, told.data());
+  if (blocks > 0)
+    emulated.packer.pack(arguments, outputs, symbols, block, told.data(), scopes.data());
 
   std::vector<emulator::Buffer> buffers;
   for (std::size_t i = 0; i < arguments.size(); ++i)
@@ -196,6 +224,7 @@ void run_emulator(const Specialization& s, const Emulated& emulated, std::span<c
   const bool one_writer = !g.allow_revisit && !graph::has_semaphores(g);
   for (emulator::Buffer& b : buffers) b.one_writer = one_writer;
   if (told.data() != nullptr) buffers.push_back(told.buffer());
+  if (scopes.is_some()) buffers.push_back(scopes.buffer());
 
   const InterpretParams& params = s.interpret.params;
   const bool poison = params.out_of_bounds == InterpretParams::poison;
@@ -219,7 +248,8 @@ void run_emulator(const Specialization& s, const Emulated& emulated, std::span<c
                  params.random_seed >= 0 ? emulator::Schedule::random : emulator::Schedule::fifo,
              .seed = static_cast<std::uint64_t>(std::max<std::int64_t>(0, params.random_seed)),
              // On one core what is printed has one order.
-             .workers = told.data() != nullptr ? 1 : params.num_cores_per_device,
+             .workers =
+                 told.data() != nullptr || scopes.is_some() ? 1 : params.num_cores_per_device,
              .resident_clusters = emulated.resident_blocks / emulated.plan.cluster_blocks}});
   } catch (const CompileError& e) {
     told.drain();
@@ -235,6 +265,7 @@ void run_emulator(const Specialization& s, const Emulated& emulated, std::span<c
     throw;
   }
   told.drain();
+  scopes.write(emulated.arch);
 }
 
 }  // namespace palladium::runtime

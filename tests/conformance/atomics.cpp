@@ -289,12 +289,31 @@ void add_debug(std::vector<Case>& all) {
   all.push_back(std::move(c));
 }
 
+/// Two warpgroups tell of one event each, and of one for which there is no room. What clocks said
+/// is taken back.
+void add_profile(std::vector<Case>& all) {
+  Case c = kernel("atomic/events of a profile", "u64* buffer", R"(
+  const i64 at = pl::profile_begin<2, 128>(buffer, 1);
+  i32 count = pl::profile_event(buffer, at, 0, 1, 6 + pl::warpgroup());
+  count = pl::profile_event(buffer, at, count, 1, 9);
+  pl::profile_end(buffer, at, count);
+  if (at >= 0) {
+    const u64 zero = 0;
+    for (i32 i = 0; i < 5; ++i) pl::store_global(buffer + at + i, &zero);
+    pl::store_global(buffer + at + 9, &zero);
+  })",
+                  2);
+  c.in_out("u64", std::vector<std::uint64_t>(20));
+  all.push_back(std::move(c));
+}
+
 }  // namespace
 
 void add_atomics(std::vector<Case>& all) {
   add_semaphores(all);
   add_semaphores_of_warps(all);
   add_debug(all);
+  add_profile(all);
   add_global_atomics(all);
   add_shared_atomics(all);
   add_subnormals(all);

@@ -74,6 +74,7 @@ Arguments arguments_of(const graph::Graph& g, const runtime::LaunchPlan& plan, c
       break;
     case cuda::Parameter::Kind::tensor_map: tensor_map(p); break;
     case cuda::Parameter::Kind::debug:
+    case cuda::Parameter::Kind::profile:
       throw std::invalid_argument("a kernel that tells the host something");
     }
   }

@@ -392,6 +392,11 @@ void add_atomics(std::vector<WaistUse>& all, int arch) {
   all.push_back(
       {"debug_record_all", "i[0] = pl::debug_record_all<1>(" + d + ", 0u, 3, pl::shared_base());"});
   all.push_back({"debug_fail", "i[0] = pl::debug_fail(" + d + ", 0u, u > 3);"});
+  const std::string begun = "{ const i64 at = pl::profile_begin<1, 128>(" + d + ", 8); ";
+  all.push_back({"profile_begin", begun + "i[0] = i32(at); }"});
+  all.push_back(
+      {"profile_event", begun + "i[0] = pl::profile_event(" + d + ", at, i[0], 8, 3u); }"});
+  all.push_back({"profile_end", begun + "pl::profile_end(" + d + ", at, i[0]); }"});
   all.push_back({"debug_put", "pl::debug_put(" + d + ", i[0], 0, u64(u), u > 3);"});
   all.push_back({"semaphore_read",
                  "i[0] = pl::semaphore_read<true, 1>(" + q + ", pl::shared_base());" +

@@ -19,6 +19,15 @@ PL_FN void griddepcontrol_launch_dependents(PL_LINE) { detail::host.griddepcontr
 
 PL_FN void delay(i32) {}
 
+namespace detail {
+
+// Instructions of the threads of the launch that the emulator has seen.
+PL_FN u64 clock() { return host.clock(); }
+PL_FN u64 nanoseconds() { return host.clock(); }
+PL_FN u32 multiprocessor() { return 0; }
+
+}  // namespace detail
+
 PL_FN void name_shared(u32 address, u32 bytes, const char* name, i32 index = -1) {
   detail::host.name_shared(address, bytes, name, index);
 }

@@ -2,7 +2,7 @@
 // by the emulator itself, so that both sides read the same declaration. A shared object resolves
 // nothing else. Every function that may report takes the line of the emitted text.
 
-enum : u32 { host_version = 11 };
+enum : u32 { host_version = 12 };
 
 struct Ids {
   u32 thread, warpgroup, warp, lane;
@@ -166,6 +166,8 @@ struct Host {
   void (*saw_in_flight)(i32 line);
 
   void (*setmaxnreg)(i32 registers, bool increase, i32 line);
+  // Functions of this table that threads of the launch have called.
+  u64 (*clock)();
   void (*griddepcontrol)(bool wait, i32 line);
   void (*name_shared)(u32 address, u32 bytes, const char* name, i32 index);
   // value, expected and the result hold `bytes` bytes in their low end.

@@ -25,6 +25,26 @@ PL_FN void delay(i32 nanos) {
     asm volatile("nanosleep.u32 %0;" ::"r"(nanos < 1000000 ? nanos : 1000000) : "memory");
 }
 
+namespace detail {
+
+PL_FN u64 clock() {
+  u64 t;
+  asm volatile("mov.u64 %0, %%clock64;" : "=l"(t)::"memory");
+  return t;
+}
+PL_FN u64 nanoseconds() {
+  u64 t;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)::"memory");
+  return t;
+}
+PL_FN u32 multiprocessor() {
+  u32 n;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(n));
+  return n;
+}
+
+}  // namespace detail
+
 PL_FN void name_shared(u32, u32, const char*, i32 = -1) {}
 
 }  // namespace pl
