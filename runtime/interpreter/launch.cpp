@@ -230,7 +230,8 @@ void Launch::refuse_outside(const Window& window, const std::vector<std::int64_t
   const Operand& operand = *window.operand();
   const BlockMapping& m = *operand.mapping;
   const auto d = static_cast<std::size_t>(dimension);
-  const bool blocked = m.block_shape[d].step() > 1;
+  const BlockDim::Kind kind = m.block_shape[d].kind;
+  const bool blocked = kind == BlockDim::Kind::blocked || kind == BlockDim::Kind::bounded;
   Location where = graph.at;
   if (m.index_map != no_region) {
     const Location at = graph.location(graph[RegionId{m.index_map}].yields[d]);

@@ -36,6 +36,28 @@ std::string with_sizes(ShapeDtype x) {
 
 }  // namespace
 
+Length length_of(const Dim& n, std::int64_t block) {
+  constexpr std::int64_t shortest = 4096;
+  const std::int64_t most = n.is_static() ? n.value() : size_class(n, shortest),
+                     padded = std::max<std::int64_t>(align_to(most, block), 1);
+  return {most, n.is_static() ? BlockDim(padded) : bounded(n, padded)};
+}
+
+double scale_of(std::int64_t d, const AttentionOptions& options) {
+  return options.scale.value_or(1 / std::sqrt(static_cast<double>(d)));
+}
+
+std::int64_t blocks_on_diagonal(const Dim& before, std::int64_t queries, std::int64_t keys) {
+  const bool aligned = before.is_static() && before.value() % keys == 0 && keys % queries == 0;
+  return aligned ? 1 : cdiv(queries - 1, keys) + 1;
+}
+
+Value activated(const Value& x, Activation activation) {
+  if (activation == Activation::relu) return relu(x);
+  if (activation == Activation::gelu) return gelu(x);
+  return activation == Activation::silu ? silu(x) : x;
+}
+
 Value size_of(const Dim& d) { return d.is_static() ? Value(d.value()) : dim_as_value(d); }
 
 void require_floats(const char* kernel, const char* operand, const ShapeDtype& x) {

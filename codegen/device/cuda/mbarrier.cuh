@@ -16,8 +16,7 @@ PL_FN void mbarrier_arrive(u32 bar, u32 count = 1) {
                : "memory");
 #else
   PL_NOUNROLL for (u32 k = 0; k < count; ++k) {
-    u64 state;
-    asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(state) : "r"(bar) : "memory");
+    asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(bar) : "memory");
   }
 #endif
 }
