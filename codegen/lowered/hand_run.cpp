@@ -136,8 +136,32 @@ void Run::touch(int thread, const Event& e, int number, bool writes, int until,
 }
 
 bool Run::is_stored(const Memory& m, const Region& r) const {
+  constexpr int most_steps = 1 << 10;  // of more parts it is believed
+  int steps = most_steps;
   return !way_.memories[static_cast<std::size_t>(r.memory)].is_shared ||
-         std::ranges::any_of(m.written, [&](int w) { return region(w).meets(r); });
+         is_stored(m.written, r, steps);
+}
+
+// What a region leaves of it the others have.
+bool Run::is_stored(std::span<const int> written, Region r, int& steps) const {
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    const Region& w = region(written[i]);
+    if (--steps < 0) return true;
+    if (!w.meets(r)) continue;
+    const std::span<const int> others = written.subspan(i + 1);
+    for (std::size_t d = 0; d < std::min(r.rank, w.rank); ++d) {
+      const auto has = [&](Region::Span part) {
+        Region left = r;
+        left.spans[d] = part;
+        return part.from >= part.to || is_stored(others, left, steps);
+      };
+      const Region::Span mine = r.spans[d], other = w.spans[d];
+      if (!has({mine.from, other.from}) || !has({other.to, mine.to})) return false;
+      r.spans[d] = {std::max(mine.from, other.from), std::min(mine.to, other.to)};
+    }
+    return true;
+  }
+  return false;
 }
 
 // What a thread does itself is in order.
@@ -190,10 +214,11 @@ void Run::keep(Memory& m, const Access& a, bool writes, const Clock& known) {
     for (std::vector<Access>& list : *all)
       if (list.size() < most) std::erase_if(list, is_over);
   own(m.writes, a).push_back(a);
-  const auto covered = [&](int w) { return region(w).covers(r) || r.covers(region(w)); };
-  if (way_.memories[static_cast<std::size_t>(r.memory)].is_shared &&
-      std::ranges::none_of(m.written, covered))
-    m.written.push_back(a.region);
+  if (!way_.memories[static_cast<std::size_t>(r.memory)].is_shared ||
+      std::ranges::any_of(m.written, [&](int w) { return region(w).covers(r); }))
+    return;
+  std::erase_if(m.written, [&](int w) { return r.covers(region(w)); });
+  m.written.push_back(a.region);
 }
 
 // ---- barriers and groups

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,6 +101,7 @@ class Run {
   void compare(const Access& mine, const Accesses& all, const Clock& known);
   void compare(const Access& mine, const Access& other, const Clock& known);
   bool is_stored(const Memory& m, const Region& r) const;
+  bool is_stored(std::span<const int> written, Region r, int& steps) const;
   std::vector<Access>& own(Accesses& all, const Access& a) const {
     return all[a.until < 0 ? static_cast<std::size_t>(a.thread) : threads_.size()];
   }

@@ -187,7 +187,9 @@ TEST_CASE("pipelines of clusters give the same everywhere") {
 
 TEST_CASE("verdict and interpreter agree on pipelines of clusters that are broken at random") {
   int right = 0, wrong = 0;
-  for (int seed = 0; seed < (is_full() ? 1000 : 100); ++seed) {
+  std::vector<int> seeds{191, 265, 568};  // a block's part of a copy goes to another slot
+  for (int seed = 0; seed < (is_full() ? 1000 : 100); ++seed) seeds.push_back(seed);
+  for (const int seed : seeds) {
     Random random(static_cast<std::uint64_t>(seed) + 100000);
     Drawn d = drawn(random);
     for (int n = random.between(0, 2); n > 0; --n) mutate(d, random);
