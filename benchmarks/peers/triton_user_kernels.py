@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The kernels of benchmarks/user_kernels in Triton, as its users write them: the same blocks, 8 warps,
-3 stages. Compiles them, never runs them, and needs no GPU.
+3 stages. Compiles them, for which it needs no GPU, or runs those of static sizes on the first GPU.
 
     triton_user_kernels.py FOLDER [NAME...]      FOLDER/NAME.cubin; a line "NAME shared-bytes warps" for each
+    triton_user_kernels.py --run [NAME...]       a line "NAME MICROSECONDS" for each, the least of several
 
 Prints nothing on stdout where there is no Triton."""
 import os
@@ -576,9 +577,11 @@ BF, F32, I32 = "*bf16", "*fp32", "*i32"
 
 
 class Peer:
-    def __init__(self, function, types, constants, arch=90, hints=(), **options):
+    def __init__(self, function, types, constants, arch=90, hints=(), elements={}, numbers={}, **options):
         self.function, self.types, self.constants, self.arch = function, types, constants, arch
         self.hints, self.options = hints, dict(dict(num_warps=8, num_stages=3), **options)
+        self.elements = elements  # of arguments that have more than others
+        self.numbers = numbers    # what arguments of i32 hold: first, step, below, as in kernels.hpp
 
     def compile(self):
         names = list(self.function.arg_names)
@@ -595,9 +598,10 @@ def product(bm=128, bn=128, bk=64, a=BF, o=BF, end="", trans_a=False, trans_b=Fa
                 **more)
 
 
-def tiled(function, types, bk=64, bn=128, **constants):
-    sizes = dict(M=SIZE, N=SIZE, K=SIZE, BM=128, BN=bn, BK=bk, **constants)
-    return Peer(function, types, {n: v for n, v in sizes.items() if n in function.arg_names})
+def tiled(function, types, bk=64, bn=128, elements={}, numbers={}, **constants):
+    sizes = dict(M=SIZE, N=SIZE, K=SIZE, BM=128, BN=bn, BK=bk) | constants
+    return Peer(function, types, {n: v for n, v in sizes.items() if n in function.arg_names},
+                elements=elements, numbers=numbers)
 
 
 def symbolic(bn, hints):
@@ -613,7 +617,8 @@ def descriptor(bn):
 def flash(d=128, n=128, dtype=BF, causal=False, window=0, bias=False, cap=0.0, split=False, **options):
     return Peer(attention, dict(q=dtype, k=dtype, v=dtype, more=BF, o=dtype),
                 dict(LENGTH=SIZE, D=d, M=128, N=n, CAUSAL=causal, WINDOW=window, BIAS=bias, CAP=cap,
-                     SPLIT=split), **options)
+                     SPLIT=split),
+                elements=dict(more=64 * SIZE * SIZE) if bias else {}, **options)
 
 
 def backward(function, d, m, n):
@@ -638,7 +643,8 @@ PEERS = {
     "matmul_i8": product(bn=256, bk=128, a="*i8", o=I32, trans_b=True),
     "matmul_tf32": product(bk=32, a=F32, o=F32, trans_b=True),
     "sm80_matmul": product(bk=32, a="*fp16", arch=80),
-    "grouped": tiled(grouped, dict(ids=I32, a=BF, b=BF, o=BF)),
+    "grouped": tiled(grouped, dict(ids=I32, a=BF, b=BF, o=BF), elements=dict(b=8 * SIZE * SIZE),
+                     numbers=dict(ids=(0, 1, 8))),
     "swiglu": tiled(swiglu, dict(x=BF, gate=BF, up=BF, o=BF)),
     "i8_weights": tiled(converted, dict(a=BF, b="*i8", scale=F32, o=BF), KIND="i8"),
     "i4_weights": tiled(converted, dict(a=BF, b="*i8", scale=F32, o=BF), KIND="i4"),
@@ -646,15 +652,17 @@ PEERS = {
     "low_rank_adapter": tiled(beside, dict(x=BF, w=BF, down=BF, up=BF, o=BF), RANK=64, KIND="low_rank"),
     "norm_matmul": tiled(beside, dict(x=BF, w=BF, down=BF, up=BF, o=BF), RANK=64, KIND="norm"),
     "scaled_matmul": tiled(scaled, dict(a="*fp8e4nv", b="*fp8e4nv", of_rows=F32, of_columns=F32, o=BF), 128),
-    "gathered_matmul": tiled(gathered, dict(ids=I32, a=BF, b=BF, o=BF)),
+    "gathered_matmul": tiled(gathered, dict(ids=I32, a=BF, b=BF, o=BF), numbers=dict(ids=(0, 17, SIZE))),
     "mlp": tiled(mlp, dict(x=BF, up=BF, down=BF, o=BF)),
     "weight_gradient": tiled(weight_gradient, dict(x=BF, dy=BF, dw=F32, db=F32)),
     "complex_matmul": tiled(complex_matmul, dict(ar=BF, ai=BF, br=BF, bi=BF, re=F32, im=F32)),
-    "block_sparse": tiled(block_sparse, dict(counts=I32, of_columns=I32, a=BF, b=BF, o=F32), MOST=16),
+    "block_sparse": tiled(block_sparse, dict(counts=I32, of_columns=I32, a=BF, b=BF, o=F32), MOST=16,
+                          numbers=dict(counts=(16, 1, 1), of_columns=(0, 3, 64))),
     "small_matmuls": Peer(small_matmuls, dict(a=BF, b=BF, o=BF), dict(M=64, N=64, K=64), num_warps=4),
     "split_k": tiled(split_k, dict(a=BF, b=BF, o=F32), PARTS=8),
     "nearest_centres": tiled(nearest_centres, dict(x=BF, centres=BF, lengths=F32, o=I32)),
-    "cross_entropy": tiled(cross_entropy, dict(x=BF, w=BF, labels=I32, o=F32)),
+    "cross_entropy": tiled(cross_entropy, dict(x=BF, w=BF, labels=I32, o=F32), N=8 * SIZE,
+                           elements=dict(w=8 * SIZE * SIZE), numbers=dict(labels=(0, 7, SIZE))),
     "convolution": Peer(convolution, dict(x=BF, w=BF, o=BF),
                         dict(HEIGHT=56, WIDTH=64, C=256, F=256, ROWS=2, BF=128, BC=64)),
     "attention_64_full": flash(64),
@@ -668,9 +676,12 @@ PEERS = {
     "attention_128_dkv": backward(attention_dkv, 128, 64, 128),
     "attention_128_dq": backward(attention_dq, 128, 128, 64),
     "attention_128_lengths": Peer(attention_of_lengths, dict(starts=I32, q=BF, k=BF, v=BF, o=BF),
-                                  dict(ALL=4 * SIZE, D=128, M=128, N=128)),
+                                  dict(ALL=4 * SIZE, D=128, M=128, N=128),
+                                  numbers=dict(starts=(0, SIZE, 4 * SIZE + 1))),
     "attention_128_paged": Peer(paged_attention, dict(table=I32, lengths=I32, q=BF, k=BF, v=BF, o=BF),
-                                dict(PARTS=32, HEADS=16, D=128, M=64, N=128)),
+                                dict(PARTS=32, HEADS=16, D=128, M=64, N=128),
+                                elements=dict(k=2**30, v=2**30),
+                                numbers=dict(table=(0, 7, 4096), lengths=(SIZE, 1, 1))),
     "linear_attention_64": Peer(linear_attention, dict(q=BF, k=BF, v=BF, o=BF),
                                 dict(LENGTH=SIZE, D=64, M=64), num_warps=4),
     "layer_norm_backward": Peer(
@@ -680,7 +691,99 @@ PEERS = {
 }
 
 
+# Of attention there are 4 x 16 heads.
+HEADS = 64
+BLOCKS = lambda c: (SIZE // c["BM"], c["N"] // c["BN"])
+QUERIES = lambda c: (SIZE // c["M"], HEADS)
+GRIDS = {
+    "matmul": lambda c: (SIZE // c["BM"] * (SIZE // c["BN"]),),
+    "mlp": lambda c: (SIZE // c["BM"],),
+    "nearest_centres": lambda c: (SIZE // c["BM"],),
+    "cross_entropy": lambda c: (SIZE // c["BM"],),
+    "small_matmuls": lambda c: (4096,),
+    "split_k": lambda c: BLOCKS(c) + (c["PARTS"],),
+    "convolution": lambda c: (32, c["HEIGHT"] // c["ROWS"], c["F"] // c["BF"]),
+    "attention": QUERIES,
+    "attention_dkv": lambda c: (SIZE // c["N"], HEADS),
+    "attention_dq": QUERIES,
+    "attention_of_lengths": lambda c: (4, HEADS // 4, SIZE // c["M"]),
+    "paged_attention": lambda c: (4, c["HEADS"]),
+    "linear_attention": lambda c: (HEADS,),
+    "layer_norm_backward": lambda c: (128,),
+} | {name: BLOCKS for name in ("grouped", "swiglu", "converted", "beside", "scaled", "gathered", "weight_gradient", "complex_matmul", "block_sparse")}
+ELEMENTS = HEADS * SIZE * 128  # of an argument of which nothing else is said
+
+
+def arguments(torch, peer):
+    dtypes = {BF: torch.bfloat16, F32: torch.float32, "*fp16": torch.float16, "*i8": torch.int8,
+              "*fp8e4nv": torch.float8_e4m3fn}
+    for name in peer.function.arg_names:
+        if name not in peer.types:
+            continue
+        n = peer.elements.get(name, ELEMENTS)
+        if peer.types[name] == I32:
+            first, step, below = peer.numbers.get(name, (0, 1, 1))
+            yield (first + torch.arange(SIZE * SIZE, device="cuda") * step % below).to(torch.int32)
+        elif peer.types[name] == "*i8":
+            yield torch.randint(-128, 128, (n,), device="cuda", dtype=torch.int8)
+        else:
+            yield torch.rand(n, device="cuda", dtype=torch.bfloat16).mul_(2).sub_(1).to(dtypes[peer.types[name]])
+
+
+def microseconds(torch, launch):
+    def stretch(launches):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        for _ in range(launches):
+            launch()
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end) / launches
+
+    for _ in range(3):
+        stretch(1)
+    launches = min(max(int(5 / max(stretch(3), 1e-3)), 3), 1000)
+    return 1e3 * min(stretch(launches) for _ in range(5))
+
+
+def share(lock):
+    global gpu
+    gpu = lock
+
+
+def measure(name):
+    """Compiled beside others, alone on the GPU."""
+    import torch
+    peer = PEERS[name]
+    try:
+        with gpu:
+            given = list(arguments(torch, peer))
+            torch.cuda.synchronize()
+        more = dict(peer.constants, **peer.options)
+        grid = GRIDS[peer.function.__name__](peer.constants)
+        peer.function.warmup(*given, grid=grid, **more)
+        with gpu:
+            return name, microseconds(torch, lambda: peer.function[grid](*given, **more))
+    except Exception as error:
+        print(f"triton_user_kernels.py: {name}: {str(error).splitlines()[:1]}", file=sys.stderr)
+        return name, None
+
+
+def run(names):
+    import multiprocessing
+    spawn = multiprocessing.get_context("spawn")
+    wanted = [n for n in names or PEERS
+              if n in PEERS and PEERS[n].function.__name__ in GRIDS and PEERS[n].arch == 90]
+    workers = max(1, min(len(wanted), (os.cpu_count() or 1) - 2, 12))
+    with spawn.Pool(workers, share, (spawn.Lock(),), maxtasksperchild=6) as pool:
+        for name, us in pool.imap_unordered(measure, wanted):
+            if us is not None:
+                print(name, round(us, 2), flush=True)
+
+
 def main():
+    if sys.argv[1] == "--run":
+        return run(sys.argv[2:])
     folder, names = sys.argv[1], sys.argv[2:]
     for name in names or PEERS:
         if name not in PEERS:

@@ -134,7 +134,8 @@ UserKernel attention_of_lengths(const Attention& p) {
                          .compiler_params = {.dimension_semantics = {parallel, parallel, parallel},
                                              .approx_math = true,
                                              .allow_revisit = true}}),
-      {{{p.batch + 1}, i32}, x, x, x}};
+      {{{p.batch + 1}, i32}, x, x, x},
+      {{.step = p.queries, .below = all + 1}}};
 }
 
 UserKernel paged_attention(const Attention& p, std::int64_t pages) {
@@ -179,7 +180,8 @@ UserKernel paged_attention(const Attention& p, std::int64_t pages) {
                                          gpu::REGS({rows, d}, f32)},
                        .compiler_params = {.dimension_semantics = {parallel, parallel, sequential},
                                            .approx_math = true}}),
-          {{{p.batch, parts}, i32}, {{p.batch}, i32}, x, stored, stored}};
+          {{{p.batch, parts}, i32}, {{p.batch}, i32}, x, stored, stored},
+          {{.step = 7, .below = pages}, {.first = p.keys}}};
 }
 
 UserKernel attention_dkv(const Attention& p, bool turned) {

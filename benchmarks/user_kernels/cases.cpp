@@ -21,7 +21,7 @@ Matmul with_symbols(Matmul p, DimOptions known) {
 }
 
 UserKernel shipped_attention(std::int64_t d, bool causal) {
-  const ShapeDtype x{{4, 16, 2048, d}, f16};
+  const ShapeDtype x{{4, 16, 4096, d}, f16};
   return {ops::attention({.causal = causal}), {x, x, x}};
 }
 

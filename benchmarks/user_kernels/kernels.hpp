@@ -13,9 +13,16 @@
 
 namespace palladium::user_kernels {
 
+/// Integers that point somewhere: the i-th is first + i step mod below.
+struct Numbers {
+  std::int64_t first = 0, step = 1, below = 1;
+};
+
 struct UserKernel {
   Kernel kernel;
   std::vector<ShapeDtype> inputs;
+  std::vector<Numbers> numbers = {};  ///< what those inputs hold that are i32, in order
+  int added_to = -1;                  ///< the input that is the first output, too
 };
 
 struct Tile {

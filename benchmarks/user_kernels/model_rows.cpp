@@ -202,7 +202,8 @@ UserKernel embedding(const Rows& p, std::int64_t words) {
                              .grid = {p.rows},
                              .in_specs = {by_word, by_place},
                              .out_specs = {by_place}}),
-          {{{p.rows}, i32}, {{words, p.columns}, p.dtype}, matrix(p)}};
+          {{{p.rows}, i32}, {{words, p.columns}, p.dtype}, matrix(p)},
+          {{.step = 7919, .below = words}}};
 }
 
 UserKernel rotary(const Rows& p, Rotary kind) {

@@ -120,6 +120,7 @@ UserKernel grouped_matmul(const Grouped& p) {
   const auto [bm, bn, bk] = p.tile;
   const std::vector<ShapeDtype> inputs{
       {{p.tokens / bm}, i32}, {{p.tokens, p.k}, bf16}, {{p.experts, p.k, p.n}, bf16}};
+  const std::vector<Numbers> numbers{{.below = p.experts}};
   PallasCallOptions options{
       .name = "grouped_matmul", .out_type = {{p.tokens, p.n}, bf16}, .num_scalar_prefetch = 1};
   if (p.style == Style::loop) {
@@ -138,7 +139,7 @@ UserKernel grouped_matmul(const Grouped& p) {
       };
       o[_] = loop(0, p.k / bk, add, zeros({bm, bn}, f32)).astype(bf16);
     };
-    return {pallas_call(body, options), inputs};
+    return {pallas_call(body, options), inputs, numbers};
   }
   options.grid = {p.tokens / bm, p.n / bn, p.k / bk};
   options.in_specs = {{{bm, bk},
@@ -157,7 +158,7 @@ UserKernel grouped_matmul(const Grouped& p) {
     sum[_] += dot(a[_], b[_]);
     when(l == p.k / bk - 1, [&] { o[_] = sum[_].astype(bf16); });
   };
-  return {pallas_call(body, options), inputs};
+  return {pallas_call(body, options), inputs, numbers};
 }
 
 UserKernel swiglu(const SwiGlu& p) {
@@ -352,7 +353,8 @@ UserKernel gathered_matmul(const Sizes& p) {
                              .grid = {p.m / bm, p.n / bn},
                              .in_specs = {a, b},
                              .out_specs = {o}}),
-          {{{p.m}, i32}, {{p.m, p.k}, bf16}, {{p.k, p.n}, bf16}}};
+          {{{p.m}, i32}, {{p.m, p.k}, bf16}, {{p.k, p.n}, bf16}},
+          {{.step = 17, .below = p.m}}};
 }
 
 UserKernel mlp(const Sizes& p) {
@@ -476,7 +478,8 @@ UserKernel block_sparse_matmul(const Sizes& p, std::int64_t most) {
           {{{p.m / bm}, i32},
            {{p.m / bm, most}, i32},
            {{p.m / bm, most, bm, bk}, bf16},
-           {{p.k, p.n}, bf16}}};
+           {{p.k, p.n}, bf16}},
+          {{.first = most}, {.step = 3, .below = p.k / bk}}};
 }
 
 UserKernel small_matmuls(std::int64_t batch, const Tile& size) {
@@ -511,7 +514,9 @@ UserKernel split_k_matmul(const Sizes& p, std::int64_t parts) {
                        .input_output_aliases = {{2, 0}},
                        .compiler_params = {.dimension_semantics = {parallel, parallel, parallel},
                                            .allow_revisit = true}}),
-          {{{p.m, p.k}, bf16}, {{p.k, p.n}, bf16}, {{p.m, p.n}, f32}}};
+          {{{p.m, p.k}, bf16}, {{p.k, p.n}, bf16}, {{p.m, p.n}, f32}},
+          {},
+          2};
 }
 
 UserKernel nearest_centres(const Sizes& p) {
@@ -564,7 +569,8 @@ UserKernel cross_entropy(const Sizes& p) {
                              .grid = {p.m / bm},
                              .in_specs = {{{bm, p.k}, rows}, BlockSpec{}, {{bm, 1}, rows}},
                              .out_specs = {{{bm, 1}, rows}}}),
-          {{{p.m, p.k}, bf16}, {{p.k, p.n}, bf16}, {{p.m, 1}, i32}}};
+          {{{p.m, p.k}, bf16}, {{p.k, p.n}, bf16}, {{p.m, 1}, i32}},
+          {{.step = 7, .below = p.n}}};
 }
 
 UserKernel router(const Sizes& p, std::int64_t chosen) {

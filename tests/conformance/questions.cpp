@@ -204,8 +204,9 @@ void add_base_offsets(std::vector<Case>& all) {
 // ---- sums of tensor cores
 
 /// Rows of A begin 1, 2^-i, and in the lower half 2^-i again; columns of B 1, 2^-n, 2^-n: sums of 1
-/// and small terms, as products and with 1 in the accumulator.
-Case small_terms(const std::string& type, const std::string& d, int k, int least) {
+/// and small terms, as products and with 1 in the accumulator. Terms of another size than 1 tell
+/// whether what does not count is cut off or rounded.
+Case small_terms(const std::string& type, const std::string& d, int k, int least, double size = 1) {
   const int per_chunk = 16 / bytes_of_type(type);
   const auto image = [&](int rows, const auto& value) {
     Bytes bytes(static_cast<std::size_t>(rows * k * bytes_of_type(type)));
@@ -223,14 +224,15 @@ Case small_terms(const std::string& type, const std::string& d, int k, int least
   const Bytes a = image(64, [&](int r, int i) {
     return i == 0 ? 1 : i == 1 || (i == 2 && r >= 32) ? small(r) : 0;
   });
-  Bytes b = image(8, [](int n, int i) { return i == 0 ? 1 : i < 3 ? std::ldexp(1, -n) : 0; });
+  Bytes b = image(8, [=](int n, int i) { return i == 0 ? 1 : i < 3 ? std::ldexp(size, -n) : 0; });
   const Bytes without_one =
-      image(8, [](int n, int i) { return i > 0 && i < 3 ? std::ldexp(1, -n) : 0; });
+      image(8, [=](int n, int i) { return i > 0 && i < 3 ? std::ldexp(size, -n) : 0; });
   b.insert(b.end(), without_one.begin(), without_one.end());
   const std::string f = fmt::format("pl::wgmma_m64n8k{}_{}_{}_{}", k, d, type, type);
   const int registers = d == "f32" ? 4 : 2;
   Case c = kernel(
-      fmt::format("question/how small terms of {} count in {}", type, d),
+      size == 1 ? fmt::format("question/how small terms of {} count in {}", type, d)
+                : fmt::format("question/what counts of {} 2^-13 of {} beside 1 in {}", size, type, d),
       "const u32* x, const u32* y, u32* o",
       fmt::format(R"(
   const u32 t = pl::thread(), s = pl::shared_base(), at_b = s + 4096;
@@ -260,6 +262,15 @@ Case small_terms(const std::string& type, const std::string& d, int k, int least
   c.array({.type = "u32", .bytes = a}).array({.type = "u32", .bytes = b});
   c.array(looked_at("u32", static_cast<std::size_t>(2 * 128 * registers)));
   // The smallest of the terms that show: sums that are not 1, by whether there is one such term.
+  if (size != 1) {
+    c.answer = [](const Bodies& arrays) {  // row 6, column 7 of two
+      const std::size_t lane = 6 * 4 + 3;
+      return fmt::format("{} 2^-13, in the accumulator {}",
+                         std::ldexp(f32_at(arrays[2], 4 * lane + 1) - 1, 13),
+                         std::ldexp(f32_at(arrays[2], 512 + 4 * lane + 1) - 1, 13));
+    };
+    return c;
+  }
   c.answer = [d, least](const Bodies& arrays) {
     const std::size_t size = d == "f32" ? 4 : 2;
     const std::uint64_t one = encode(d, 1);
@@ -372,6 +383,7 @@ Case registers(int asked) {
   c.input("u32", random_words(256, 46)).output("u32", 256);
   c.answer = [](const Bodies&) { return std::string("given"); };
   return c;
+  all.push_back(small_terms("e4m3", "f32", 32, 9, 1.75));
 }
 
 }  // namespace

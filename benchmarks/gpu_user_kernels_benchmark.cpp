@@ -1,0 +1,172 @@
+// What kernels as users write them (benchmarks/user_kernels) take on the first GPU, beside the same
+// in Triton (peers/triton_user_kernels.py --run) and what the roofline of a GPU allows: one line for
+// each case, all in one run. Without a GPU it says so; peers that are missing are left out. Kernels
+// of symbolic sizes are those of numbers with other addresses, and not run.
+//
+//   benchmark_gpu_user_kernels [CASE...]    beginnings of names
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "benchmarks/gpu_timing.hpp"
+#include "benchmarks/user_kernels/cases.hpp"
+#include "codegen/base/format.hpp"
+#include "runtime/driver/device.hpp"
+
+using namespace palladium;
+using pl::_;
+using user_kernels::Case;
+using user_kernels::UserKernel;
+
+namespace {
+
+std::int64_t elements_of(const Shape& shape) {
+  std::int64_t n = 1;
+  for (const Dim& d : shape) n *= d.value();
+  return n;
+}
+
+// Floats from -1 to 1, integers of any value: what is multiplied decides how much power a GPU takes
+// and with it how fast it is.
+Array drawn(const ShapeDtype& type) {
+  constexpr int block = 4096;
+  const std::int64_t n = elements_of(type.shape);
+  const auto body = [=](Ref seed, Ref o) {
+    const Value place = iota(i32, {block}, 0) + program_id(0) * block;
+    const Value bits = philox(seed[{0}], place)[0];
+    const bool is_float = type.dtype.is_float();
+    o[_] = is_float ? ((bits >> 8u).astype(f32) * (2.0f / (1 << 24)) - 1.0f).astype(type.dtype)
+                    : bits.astype(i32).astype(type.dtype);
+  };
+  const Kernel fill = pallas_call(
+      body, {.name = "drawn",
+             .out_type = {{n}, type.dtype},
+             .grid = {cdiv(n, block)},
+             .in_specs = {{{1}, [](Index) { return Indices{0}; }}},
+             .out_specs = {{{block}, [](Index i) { return Indices{i}; }}}});
+  const Array seed = Array::of<std::int32_t>({7}).to(device_of(Target::cuda));
+  return Array(fill.on(Target::cuda)(seed)).reshape(type.shape);
+}
+
+Array numbered(const ShapeDtype& type, const user_kernels::Numbers& which) {
+  Array a = Array::empty(type.shape, type.dtype);
+  for (std::int64_t i = 0; i < a.size(); ++i)
+    a.data<std::int32_t>()[i] = static_cast<std::int32_t>(which.first + i * which.step % which.below);
+  return a.to(device_of(Target::cuda));
+}
+
+std::vector<Array> inputs_of(const UserKernel& k) {
+  std::vector<Array> arrays;
+  std::size_t number = 0;
+  for (const ShapeDtype& type : k.inputs)
+    arrays.push_back(type.dtype == i32 && number < k.numbers.size()
+                         ? numbered(type, k.numbers[number++])
+                         : drawn(type));
+  return arrays;
+}
+
+template <std::size_t... Out, std::size_t... In>
+void launch(const Kernel& k, const std::vector<Array>& outputs, const std::vector<Array>& inputs,
+            std::index_sequence<Out...>, std::index_sequence<In...>) {
+  k.into({outputs[Out]...}, {inputs[In]...});
+}
+
+template <std::size_t Outputs, std::size_t Inputs = 1>
+void launch(const Kernel& k, const std::vector<Array>& outputs, const std::vector<Array>& inputs) {
+  if (outputs.size() == Outputs && inputs.size() == Inputs)
+    launch(k, outputs, inputs, std::make_index_sequence<Outputs>(),
+           std::make_index_sequence<Inputs>());
+  else if constexpr (Inputs < 8)
+    launch<Outputs, Inputs + 1>(k, outputs, inputs);
+  else if constexpr (Outputs < 4)
+    launch<Outputs + 1, 1>(k, outputs, inputs);
+}
+
+bool has_symbols(const UserKernel& k) {
+  return std::ranges::any_of(k.inputs, [](const ShapeDtype& t) {
+    return std::ranges::any_of(t.shape, [](const Dim& d) { return !d.is_static(); });
+  });
+}
+
+// "CASE PEER MICROSECONDS" of each line.
+using Peers = std::map<std::string, double>;
+Peers peers(const std::string& folder) {
+  const char* const chosen = std::getenv("PYTHON");
+  std::string script = folder + "/triton_user_kernels.py";
+  if (::access(script.c_str(), R_OK) != 0) script = PALLADIUM_PEERS "/triton_user_kernels.py";
+  Peers found;
+  std::FILE* const out =
+      ::popen(fmt::format("{} '{}' --run", chosen != nullptr ? chosen : "python3", script).c_str(),
+              "r");
+  if (out == nullptr) return found;
+  char name[64];
+  double us = 0;
+  while (std::fscanf(out, "%63s %lf", name, &us) == 2) found[name] = us;
+  ::pclose(out);
+  return found;
+}
+
+void measure(const Case& c, const UserKernel& k, const Peers& others) {
+  const std::vector<Array> inputs = inputs_of(k);
+  const std::vector<ArgType> types(k.inputs.begin(), k.inputs.end());
+  const Lowered lowered = k.kernel.lower(types);
+  std::vector<Array> outputs;
+  for (const ShapeDtype& type : lowered.out_types())
+    outputs.push_back(Array::empty(type.shape, type.dtype, device_of(Target::cuda)));
+  if (k.added_to >= 0) outputs[0] = inputs[static_cast<std::size_t>(k.added_to)];
+  const Kernel kernel = k.kernel.on(Target::cuda);
+  const double us = benchmark::gpu_microseconds([&] { launch<1>(kernel, outputs, inputs); }, 5);
+  const CostEstimate cost = lowered.estimate_cost();
+  const Report report = lowered.report({.arch = default_arch()});
+  std::string line = fmt::format("gpu {:<28} {:>9.1f} us  {:>7.1f} GFLOP {:>7.1f} GB/s  predicted {:>8.1f} us",
+                                 c.name, us, static_cast<double>(cost.flops) * 1e-9,
+                                 static_cast<double>(cost.bytes_accessed) / us * 1e-3,
+                                 report.prediction.microseconds);
+  if (const auto of_peer = others.find(c.peer); of_peer != others.end())
+    line += fmt::format("  triton {:.1f} us ({:.2f} x)", of_peer->second, us / of_peer->second);
+  std::puts(line.c_str());
+  std::fflush(stdout);
+}
+
+bool is_wanted(const Case& c, int argc, char** argv) {
+  return argc == 1 || std::any_of(argv + 1, argv + argc,
+                                  [&](const char* name) { return c.name.starts_with(name); });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const std::vector<DeviceInfo> gpus = devices();
+  if (gpus.empty()) {
+    std::puts("no GPU: nothing to measure");
+    return 0;
+  }
+  std::printf("gpu %s, %s\n", gpus[0].name.c_str(), gpus[0].arch.c_str());
+  const driver::ContextScope current(0);
+  const std::string program = argv[0];
+  const Peers others = peers(program.substr(0, program.find_last_of('/') + 1) + ".");
+  int failed = 0;
+  for (const Case& c : user_kernels::cases()) {
+    if (std::string(c.arch) != "sm_90a" || !is_wanted(c, argc, argv)) continue;
+    try {
+      const UserKernel k = c.make();
+      if (!has_symbols(k)) measure(c, k, others);
+    } catch (const Error& error) {
+      std::printf("gpu %-28s failed: %s\n", c.name.c_str(), error.what());
+      ++failed;
+    }
+  }
+  return failed == 0 ? 0 : 1;
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}
