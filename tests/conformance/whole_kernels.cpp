@@ -39,6 +39,16 @@ std::vector<std::int64_t> sizes_for(const graph::Graph& g) {
   return sizes;
 }
 
+/// Whether rows of a dense array begin where the kernel relies on it.
+bool is_aligned(const BlockMapping& m, const std::vector<std::int64_t>& symbols) {
+  if (m.dense) return true;
+  const std::vector<Dim> shape(m.array_aval.shape.begin(), m.array_aval.shape.end());
+  std::int64_t bytes = m.array_aval.dtype.bytes();
+  for (std::size_t d = shape.size(); d-- > 1;)
+    if ((bytes *= evaluate(shape[d], symbols)) % m.alignment != 0) return false;
+  return true;
+}
+
 /// Why one call of its own says nothing of the kernel; "" if it does.
 std::string unfit(const Kernel& k) {
   std::int64_t all = 0;
@@ -49,9 +59,17 @@ std::string unfit(const Kernel& k) {
       if (n > most_elements) break;
     }
     if ((all += n) > most_elements) return "arrays of many elements";
+    if (!is_aligned(m, k.symbols)) return "rows that lie apart";
   }
-  for (const graph::Inst& i : k.graph.insts)
-    if (graph::effects(i.op).tells) return "tells the host something";
+  const auto has = [&](const auto& kind) { return std::ranges::any_of(k.graph.insts, kind); };
+  using graph::Inst;
+  if (has([](const Inst& i) { return graph::effects(i.op).tells; }))
+    return "tells the host something";
+  if (k.graph.no_auto_barriers) return "nobody waits but where its body says so";
+  // How far sums of products by hand may lie apart is not known where numbers are not whole.
+  if (has([](const Inst& i) { return i.op == graph::Op::Wgmma; }) &&
+      has([](const Inst& i) { return graph::info(i.op).ulp > 0; }))
+    return "products by hand of what functions give";
   return "";
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "codegen/base/format.hpp"
@@ -31,10 +32,16 @@ bool is_inexact(const Graph& g, const Inst& inst) {
          inst.op == Op::Dot;
 }
 
-/// Finds what inexact results reach, through memory and control too.
+bool is_product(const Graph& g, const Inst& inst) {
+  return inst.op == Op::Dot && is_inexact(g, inst);
+}
+
+/// Finds what results of a kind reach, through memory and control too.
 class Reach {
  public:
-  explicit Reach(const Graph& g) : g_(g), values_(g.insts.size()), regions_(g.regions.size()) {
+  using Kind = bool (*)(const Graph&, const Inst&);
+  Reach(const Graph& g, Kind begins)
+      : g_(g), begins_(begins), values_(g.insts.size()), regions_(g.regions.size()) {
     for (bool more = true; more;) {
       const auto before = std::pair(values_, memory_);
       for (const graph::Body& body : g.bodies) visit(body.region, false);
@@ -50,7 +57,7 @@ class Reach {
   void visit(ValueId v, bool controlled) {
     const Inst& inst = g_[v];
     const auto is_marked = [&](ValueId x) { return bool(values_[index(x)]); };
-    bool marked = is_inexact(g_, inst);
+    bool marked = begins_(g_, inst);
     if (inst.op == Op::Loop) return visit_loop(v, controlled);
     if (inst.op == Op::While) return visit_while(v, controlled);
     if (inst.op == Op::Switch) return visit_switch(v, controlled);
@@ -112,6 +119,7 @@ class Reach {
   }
 
   const Graph& g_;
+  Kind begins_;
   std::vector<bool> values_;   // by instruction
   std::vector<bool> regions_;  // first ones: of what runs inexactly often, or is chosen so
   std::set<int> memory_;       // alias classes
@@ -276,10 +284,8 @@ double unit_of(DType t, double x) {
   return std::ldexp(1.0, exponent + 1 - digits_of(t));
 }
 
-}  // namespace
-
-std::vector<bool> inexact_arrays(const Graph& g) {
-  const Reach reach(g);
+std::vector<bool> arrays_reached(const Graph& g, Reach::Kind begins) {
+  const Reach reach(g, begins);
   std::vector<bool> result(g.mapping.block_mappings.size());
   for (const graph::Body& body : g.bodies) {
     const std::vector<ValueId>& params = g[body.region].params;
@@ -292,6 +298,10 @@ std::vector<bool> inexact_arrays(const Graph& g) {
   }
   return result;
 }
+
+}  // namespace
+
+std::vector<bool> inexact_arrays(const Graph& g) { return arrays_reached(g, is_inexact); }
 
 Graph displaced(const Graph& g, int variant) {
   Graph result = g;
@@ -314,7 +324,7 @@ Graph displaced(const Graph& g, int variant) {
 }
 
 Tolerance tolerance_of(const Graph& g, const Call& before, bool poison) {
-  const std::vector<bool> inexact = inexact_arrays(g);
+  const std::vector<bool> inexact = inexact_arrays(g), of_products = arrays_reached(g, is_product);
   Tolerance result(inexact.size());
   if (std::find(inexact.begin(), inexact.end(), true) == inexact.end()) return result;
   Call plain = before;
@@ -332,6 +342,8 @@ Tolerance tolerance_of(const Graph& g, const Call& before, bool poison) {
         const double p = value_of(t, get(plain.arrays[i], k, t));
         const double by = apart(p, value_of(t, get(moved.arrays[i], k, t)));
         if (by > 0) most = std::max(most, by + unit_of(t, p));
+        // Tensor cores give sums of products that are zeros a sign of their own.
+        if (p == 0 && of_products[i]) most = std::max(most, std::numeric_limits<double>::min());
       }
     }
   }
