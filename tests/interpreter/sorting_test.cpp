@@ -61,6 +61,31 @@ void check(const Tensor& in, const Sorting& s, int num_warps = 0) {
   }
 }
 
+// The k largest of each row, beside a stable sort.
+void check_top(const Tensor& in, std::int64_t rows, std::int64_t columns, std::int64_t k) {
+  CAPTURE(in.dtype().name(), rows, columns, k);
+  Tensor x = in, values(in.dtype(), {rows, k}), indices(i32, {rows, k});
+  run(
+      [&](Ref x, Ref values, Ref indices) {
+        const TopK best = top_k(x[_], k);
+        values[_] = best.values;
+        indices[_] = best.indices;
+      },
+      {}, {&x}, {&values, &indices});
+  for (std::int64_t r = 0; r < rows; ++r) {
+    std::vector<std::int64_t> order(static_cast<std::size_t>(columns));
+    std::iota(order.begin(), order.end(), r * columns);
+    std::ranges::stable_sort(order,
+                             [&](std::int64_t a, std::int64_t b) { return below(x[b], x[a]); });
+    for (std::int64_t i = 0; i < k; ++i) {
+      const std::int64_t from = order[static_cast<std::size_t>(i)];
+      REQUIRE(indices[r * k + i] == from - r * columns);
+      const double got = values[r * k + i], expected = x[from];
+      REQUIRE((got == expected || (std::isnan(got) && std::isnan(expected))));
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("every dtype is sorted, up and down, and where its elements stood is known") {
@@ -107,6 +132,27 @@ TEST_CASE("top_k gives the largest and where they stood, the first of equal ones
       {}, {&x}, {&v, &i});
   CHECK(v.numbers() == std::vector<double>{9, 9, 4, 7, 0, 0});
   CHECK(i.numbers() == std::vector<double>{1, 3, 2, 3, 0, 1});
+}
+
+TEST_CASE("the few largest and all of them, of every dtype and whatever the sizes") {
+  for (const DType t : every)
+    for (const std::int64_t k : {1, 2, 7, 20}) check_top(shuffled(t, {3, 20}), 3, 20, k);
+  for (const std::int64_t columns : {1, 2, 3, 33, 128, 300})
+    for (const std::int64_t k : {std::int64_t{1}, std::min<std::int64_t>(9, columns), columns})
+      check_top(shuffled(f32, {5, columns}), 5, columns, k);
+}
+
+TEST_CASE("of the largest NaNs come first, and infinities and equal ones each once") {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), inf = INFINITY;
+  for (const DType t : {f16, bf16, f32, f64})
+    for (std::int64_t k = 1; k <= 8; ++k) {
+      check_top(Tensor(t, {2, 8},
+                       {3, nan, -inf, inf, nan, -2, 3, -inf,  //
+                        -inf, -inf, -inf, -inf, -inf, -inf, -inf, -inf}),
+                2, 8, k);
+      check_top(Tensor(t, {1, 8}, {nan, nan, nan, nan, nan, nan, nan, nan}), 1, 8, k);
+    }
+  check_top(Tensor(i32, {1, 4}, {-2147483648.0, 5, -2147483648.0, 5}), 1, 4, 4);
 }
 
 TEST_CASE("what is computed is sorted, and what is sorted is computed with") {
