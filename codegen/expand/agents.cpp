@@ -62,7 +62,7 @@ void Expander::expand_agent(const lowered::Agent& agent, int body) {
   for (const lowered::Statement& s : all)
     if (!std::holds_alternative<lowered::Elected>(s.what)) begin_rings_filled(s);
   declare_storages(agent, body);
-  expand_list(all.subspan(front));
+  expand_by_length(all.subspan(front));
 }
 
 void Expander::expand_one(const lowered::SetRegisters& s) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -82,6 +83,11 @@ class Expander {
   void expand_one(const lowered::Warps& w);
   void expand_one(const lowered::GridLoop& loop);
   void expand_one(const lowered::EnterWindow& w);
+
+  // lengths.cpp: what is written for several lengths of arrays
+  void expand_by_length(std::span<const lowered::Statement> list);
+  void expand_cases(std::span<const lowered::Statement> list, std::int64_t least,
+                    std::int64_t most);
 
   // programs.cpp: which program of the grid a block runs
   void name_programs(ExprId number_of_program);
@@ -374,8 +380,14 @@ class Expander {
   std::map<RingId, RingId> last_to_turn_;  // of those that turn with it, in the agent's text
   int leading_ = 1;                        // iterations of the Lead around
   std::map<ValueId, bool> known_;          // conditions, in the iterations that are expanded
-  bool is_one_thread_ = false;             // what follows runs in one alone
-  bool in_warps_ = false;                  // what follows each warp runs for itself
+  /// In a case of an extent: it is more than `above`, and at most `most`.
+  struct Length {
+    Dim extent = {};
+    std::int64_t above = -1, most = INT64_MAX;
+  };
+  std::optional<Length> length_;
+  bool is_one_thread_ = false;  // what follows runs in one alone
+  bool in_warps_ = false;       // what follows each warp runs for itself
   /// The warpgroups of the agent whose statements follow; of the block in front of all.
   struct Warpgroups {
     int first = 0, count = 1;

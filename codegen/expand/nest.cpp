@@ -50,9 +50,11 @@ void Nest::name_coordinates() {
 }
 
 void Nest::open_repetition(int d) {
+  std::int64_t most = layout_.repetitions(d);
+  for (const Dim& extent : ends_along(d)) most = std::min(most, repetitions_up_to(d, extent));
   b_.open_loop(For{.counter = e_[repetitions_[static_cast<std::size_t>(d)]].variable,
                    .low = e_.number(0),
-                   .high = e_.number(layout_.repetitions(d)),
+                   .high = e_.number(most),
                    .unroll = is_rolled(d) ? 1 : 0,
                    .body = {}},
                thread::on_repetition(d));
@@ -65,7 +67,25 @@ void Nest::break_at(int d, const Dim& extent) {
   const Affine place = repetition(d) * layout_.tile(d);
   const Affine first = coordinates_[static_cast<std::size_t>(d)].without(element_) + place * -1;
   const ExprId left = e_.sum(Affine::term(e_.as(i32, dim(extent))) + first * -1);
-  b_.break_unless(e_.plain(Operator::less, e_.sum(place), left, bool_));
+  ExprId goes_on = e_.plain(Operator::less, e_.sum(place), left, bool_);
+  if (const std::int64_t whole = whole_repetitions(d, extent); whole > 0)
+    goes_on =
+        e_.op(Op::Or, bool_,
+              {e_.plain(Operator::less, e_.sum(repetition(d)), e_.number(whole), bool_), goes_on});
+  b_.break_unless(goes_on);
+}
+
+// Of a case of its length: repetitions in which some thread may have elements, ...
+std::int64_t Nest::repetitions_up_to(int d, const Dim& extent) const {
+  const auto& length = x_.length_;
+  const bool is_known = length && length->extent.same(extent) && length->most != INT64_MAX;
+  return is_known ? cdiv(length->most, layout_.tile(d)) : INT64_MAX;
+}
+
+// ... and those in which all threads have.
+std::int64_t Nest::whole_repetitions(int d, const Dim& extent) const {
+  const auto& length = x_.length_;
+  return length && length->extent.same(extent) ? (length->above + 1) / layout_.tile(d) : 0;
 }
 
 void Nest::open_repetitions(bool reduced, bool kept) {

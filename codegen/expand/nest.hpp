@@ -83,6 +83,8 @@ class Nest : private passes::Elements {
   void open_repetition(int d);
   void break_at(int d, const Dim& extent);
   void open_repetitions(bool reduced, bool kept);
+  std::int64_t repetitions_up_to(int d, const Dim& extent) const;
+  std::int64_t whole_repetitions(int d, const Dim& extent) const;
   void open_groups();
   bool is_rolled(int d) const {
     const auto at = static_cast<std::size_t>(d);

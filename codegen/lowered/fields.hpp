@@ -387,6 +387,7 @@ PALLADIUM_FIELDS(Program) {
   f("end_of_axis", x.end_of_axis);
   f("grid_rows", x.grid_rows);
   f("checked_hints", x.checked_hints);
+  f("length_cases", x.length_cases);
   f("shared_bytes", x.shared_bytes);
   f("warpgroups", x.warpgroups);
   f("num_warps", x.num_warps);

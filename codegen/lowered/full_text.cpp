@@ -202,6 +202,10 @@ class FullText {
       words.push_back(fmt::format("{}:{}:{}", e.dimension, e.mapping, e.along));
     return list(words);
   }
+  // "1:1:512:8", for each of 8 tiles of 512 of the array of mapping 1 along its dimension 1
+  static std::string word(const LengthCases& c) {
+    return fmt::format("{}:{}:{}:{}", c.mapping, c.along, c.tile, c.tiles);
+  }
   // "[[0:8:4,12:16:4],[0:8:4]]"
   static std::string word(const std::vector<SharedRow>& rows) {
     std::vector<std::string> words;

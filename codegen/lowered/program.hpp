@@ -69,6 +69,7 @@ struct Program {
   std::vector<ValueId> checked_hints = {};
   /// Stores to shared memory of what is loaded that a user waits for: fetches by hand.
   std::vector<ValueId> fetches_by_hand = {};
+  LengthCases length_cases = {};
   std::int64_t shared_bytes = 0;
   int warpgroups = 1;             // Pallas threads of all bodies ...
   int num_warps = 4;              // ... of so many warps each

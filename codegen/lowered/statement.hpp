@@ -177,6 +177,16 @@ struct NestEnd {
   bool operator==(const NestEnd&) const = default;
 };
 
+/// What stands behind the first nest that ends there is written for each number of tiles, up to
+/// `tiles`, that the array of a block mapping reaches into along one of its dimensions: a thread
+/// asks once in all loops how far they go, and in each of them of its last iteration alone.
+struct LengthCases {
+  int mapping = -1, along = 0;
+  std::int64_t tile = 0, tiles = 0;
+  bool empty() const { return tiles == 0; }
+  bool operator==(const LengthCases&) const = default;
+};
+
 /// A loop nest over the elements of `domain`, distributed by `layout`.
 struct LoopNest {
   Sink sink = Assign{};

@@ -31,6 +31,10 @@ class Text {
       for (const Agent& a : b.agents)
         nested(fmt::format("{}, {} warpgroup{}", a.name, a.warpgroups, a.warpgroups > 1 ? "s" : ""),
                a.statements);
+    if (const LengthCases& c = l_.length_cases; !c.empty())
+      line(fmt::format("written for each of {} tiles of {} up to {}", c.tiles, c.tile,
+                       to_string(g_.mapping.block_mappings[static_cast<std::size_t>(c.mapping)]
+                                     .array_aval.shape[c.along])));
     line(fmt::format("shared bytes {}", l_.shared_bytes));
     for (const Remark& r : l_.remarks)
       line(r.at.line ? fmt::format("remark, line {}: {}", r.at.line, r.text)

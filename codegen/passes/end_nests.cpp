@@ -2,7 +2,8 @@
 // folds take their identity instead of them, and whoever else reads them ends there, too.
 //
 // What is beyond the end of an array, of which only a call knows how long it is, costs a thread
-// then no more than the question.
+// then no more than the question; and where several loops end there, no more than one for all of
+// them and one in each (LengthCases).
 //
 // Precondition: assign_layouts, and nests are where they stay.
 #include <algorithm>
@@ -12,6 +13,7 @@
 
 #include "codegen/graph/extents.hpp"
 #include "codegen/lowered/effects.hpp"
+#include "codegen/passes/elements.hpp"
 #include "codegen/passes/ends.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/passes/sums.hpp"
@@ -270,8 +272,55 @@ std::optional<BeforeEnd> before_end(const graph::Graph& g, ValueId comparison) {
   return BeforeEnd{i.args[number], *extent};
 }
 
+namespace {
+
+// Tiles of which each number has a text of its own, and elements of a thread that all of these may
+// have, which compilers unroll.
+constexpr std::int64_t most_tiles = 8, most_in_text = 1024;
+
+bool is_simple(const Statement& s) {
+  return std::holds_alternative<LoopNest>(s.what) || std::holds_alternative<Scalar>(s.what) ||
+         std::holds_alternative<EnterWindow>(s.what) || std::holds_alternative<Sync>(s.what) ||
+         std::holds_alternative<CopyStorage>(s.what);
+}
+
+// That ends once, and along the longest of dimensions.
+LengthCases cases_of(const LoopNest& p) {
+  if (p.ends.size() != 1) return {};
+  const NestEnd& end = p.ends[0];
+  return {end.mapping, end.along, p.layout.tile(end.dimension),
+          p.layout.repetitions(end.dimension)};
+}
+
+LengthCases find_cases(const Program& l) {
+  if (l.bodies.size() != 1 || l.bodies[0].agents.size() != 1) return {};
+  const Statements& all = l.bodies[0].agents[0].statements;
+  const auto nest = [](const Statement& s) { return std::get_if<LoopNest>(&s.what); };
+  const auto first = std::ranges::find_if(
+      all, [&](const Statement& s) { return nest(s) != nullptr && !nest(s)->ends.empty(); });
+  if (first == all.end() || !std::all_of(first, all.end(), is_simple)) return {};
+  const LengthCases cases = cases_of(*nest(*first));
+  if (cases.tiles < 2 || cases.tiles > most_tiles) return {};
+  std::int64_t elements = 0;
+  int nests = 0;
+  for (auto s = first; s != all.end(); ++s)
+    if (const LoopNest* const p = nest(*s)) {
+      if (std::ranges::find(p->rolled, true) != p->rolled.end()) return {};
+      elements += elements_in_text(*p);
+      const LengthCases own = cases_of(*p);
+      nests += own.tile == cases.tile && own.tiles == cases.tiles &&
+               extent_of(l.graph, p->ends[0]).same(extent_of(l.graph, nest(*first)->ends[0]));
+    }
+  // A nest alone asks as often as it would be chosen from.
+  return nests > 1 && elements * (cases.tiles + 1) / 2 <= most_in_text ? cases : LengthCases{};
+}
+
+}  // namespace
+
 void end_nests(Program& l) {
-  if (l.graph.num_symbols > 0) Ending(l).run();
+  if (l.graph.num_symbols == 0) return;
+  Ending(l).run();
+  l.length_cases = find_cases(l);
 }
 
 }  // namespace palladium::passes

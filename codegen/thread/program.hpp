@@ -51,6 +51,7 @@ struct If {
   bool short_form = false;
   bool uniform = false;  // all threads of the Pallas thread go one way
   bool both = false;     // uniform: some warps always go this way, the others that of the Else
+  bool longest = false;  // uniform: the Else does the same of fewer elements
   double share = 1;      // of the times that it is reached, how often it holds, as far as is known
 };
 

@@ -55,10 +55,10 @@ class Reader {
                             [&](const Block& x) { visit(x.body, times); },
                             [&](const If& x) {
                               count(x.condition, times);
-                              report_.depends_on_call |= x.uniform && !x.both;
+                              report_.depends_on_call |= x.uniform && !x.both && !x.longest;
                               if (x.both) computing_ -= graph::warpgroup_threads;
                               visit(x.body, times * x.share);
-                              uniform_ = x.uniform;
+                              uniform_ = x.uniform && !x.longest;
                             },
                             // Most blocks are whole; of branches any may be taken.
                             [&](const Else& x) {

@@ -183,7 +183,8 @@ TEST_CASE("rows that are only moved, or computed of, end where they do, however 
                doubled = rows([](Value v) { return v * 2; }),
                centred = rows([](Value v) { return v - pl::max(v, along); });
   for_each_target("moved", [&](Target target) {
-    for (const std::int64_t n : {0, 4, 511, 512, 516, 1000, 2047, 2048, 4095, 4096}) {
+    for (const std::int64_t n :
+         {0, 4, 511, 512, 516, 1000, 1536, 2047, 2048, 2052, 3584, 3588, 4095, 4096}) {
       const Array x = numbers({2, n});
       const Array given[] = {on_cpu(moved.on(target)(on(target, x))),
                              on_cpu(doubled.on(target)(on(target, x))),

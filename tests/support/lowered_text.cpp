@@ -414,6 +414,12 @@ class ProgramReader {
       x.push_back({l.number<int>(parts[0]), l.number<int>(parts[1]), l.number<int>(parts[2])});
     }
   }
+  void set(const PartLine& l, LengthCases& x, const std::string& text) {
+    const std::vector<std::string> parts = parts_of(text);
+    if (parts.size() != 4) l.refuse("expected a mapping, a dimension, a tile and their number");
+    x = {l.number<int>(parts[0]), l.number<int>(parts[1]), l.number<std::int64_t>(parts[2]),
+         l.number<std::int64_t>(parts[3])};
+  }
   void set(const PartLine& l, std::vector<IterationSum>& x, const std::string& text) {
     x.clear();
     for (const std::string& item : l.list(text)) {
