@@ -1,5 +1,7 @@
 #include "codegen/cuda/expressions.hpp"
 
+#include <algorithm>
+
 #include "codegen/base/format.hpp"
 #include "palladium/error.hpp"
 
@@ -83,6 +85,23 @@ std::string Expressions::sum(const Expr& e) const {
   if (e.number > 0) out += " + " + std::to_string(e.number);
   if (e.number < 0) out += " - " + std::to_string(-e.number);
   return out;
+}
+
+std::string Expressions::text_behind_pointer(ExprId offset) const {
+  const Expr& e = e_[offset];
+  const auto is_signed = [&](ExprId x) { return e_[x].type == i32 || e_[x].type == i64; };
+  if (e.node != Node::sum || !is_signed(offset) || !std::ranges::all_of(e.args, is_signed))
+    return text(offset, multiplicative);
+  Expr first = e, last = e;
+  for (Expr* part : {&first, &last}) part->args.clear(), part->coefficients.clear();
+  first.number = 0;
+  for (std::size_t i = 0; i < e.args.size(); ++i) {
+    Expr& part = e_.depends(e.args[i]) == 0 ? first : last;
+    part.args.push_back(e.args[i]);
+    part.coefficients.push_back(e.coefficients[i]);
+  }
+  const std::string front = sum(first), behind = sum(last);
+  return front + (front.empty() || last.args.empty() ? "" : " + ") + behind;
 }
 
 std::string Expressions::joined(const std::vector<ExprId>& args) const {

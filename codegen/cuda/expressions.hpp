@@ -31,6 +31,9 @@ class Expressions {
   std::string text(thread::ExprId id) const;
   /// In parentheses where it binds less tightly than what stands around it.
   std::string text(thread::ExprId id, Binding within) const;
+  /// What is added to a pointer: term by term, and last what changes from element to element of a
+  /// thread. Compilers keep the rest in one register then, and that in the instructions.
+  std::string text_behind_pointer(thread::ExprId offset) const;
   /// Arguments of a function, whose overloads look at their types.
   std::string joined(const std::vector<thread::ExprId>& args) const;
 

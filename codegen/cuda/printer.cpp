@@ -205,7 +205,7 @@ std::string Printer::place(const thread::Place& p) const {
   }
   if (p.offset == no_expr) return text(p.base);
   if (p.shared) return fmt::format("{} + ({}) * {}", text(p.base), text(p.offset), p.type.bytes());
-  return text(p.base) + " + " + expressions_.text(p.offset, Binding::multiplicative);
+  return text(p.base) + " + " + expressions_.text_behind_pointer(p.offset);
 }
 
 std::string Printer::access(const thread::Access& a, const std::string& first,

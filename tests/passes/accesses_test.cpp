@@ -93,11 +93,10 @@ TEST_CASE(
   store %1, %2
 })");
   };
-  CHECK_THAT(text("1001"),
-             Shows({"if (size0 == 512) {", "load_global_nc<4>(a0, in0 + (start0 + i));",
-                    "store_global<4>(out0 + (start0 + i), o1);", "} else {"}));
-  CHECK_THAT(text("1000"), Shows({"load_global_nc<4>(a0, in0 + (start0 + i), i < size0)",
-                                  "store_global<4>(out0 + (start0 + i), o1, i < size0)"}));
+  CHECK_THAT(text("1001"), Shows({"if (size0 == 512) {", "load_global_nc<4>(a0, in0 + start0 + i);",
+                                  "store_global<4>(out0 + start0 + i, o1);", "} else {"}));
+  CHECK_THAT(text("1000"), Shows({"load_global_nc<4>(a0, in0 + start0 + i, i < size0)",
+                                  "store_global<4>(out0 + start0 + i, o1, i < size0)"}));
   CHECK(occurrences(text("1024"), "size") == 0);
 }
 
@@ -244,7 +243,7 @@ TEST_CASE("elements that a mask covers are accessed one by one") {
   %5: f32[512] = constant 7
   %6: f32[512] = load %0 mask %4 other %5
   store %1, %6 mask %4)")),
-             Shows({"< 102", "load_global_nc<1>(&a1, in0 + (i + e), x0)", "x0 ? a1 : 7.0f",
+             Shows({"< 102", "load_global_nc<1>(&a1, in0 + i + e, x0)", "x0 ? a1 : 7.0f",
                     "store_global<1>"}));
 }
 

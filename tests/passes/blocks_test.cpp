@@ -72,8 +72,8 @@ TEST_CASE("a start has 32 bits where the extent has, an offset where the array h
                    "  %2: f32[4,512] = load %0\n  store %1, %2\n}\n");
   };
   // The last element of a block that begins at the array's last one counts.
-  CHECK_THAT(text("524284"), Shows({"at0 = start1 + start0 * 4096;", "in0 + (at0 + "}));
-  CHECK_THAT(text("524285"), Shows({"w0 = in0 + i64(start1) + i64(start0) * 4096;", "w0 + ("}));
+  CHECK_THAT(text("524284"), Shows({"at0 = start1 + start0 * 4096;", "in0 + at0 + "}));
+  CHECK_THAT(text("524285"), Shows({"w0 = in0 + i64(start1) + i64(start0) * 4096;", "w0 + j"}));
   CHECK_THAT(text("s0"), Shows({"in0 + i64(start1) + start0 * 4096;"}));
 }
 
@@ -200,7 +200,7 @@ std::string row(const std::string& n, const std::string& fold, const std::string
 
 TEST_CASE("a vector beyond a row's end is the thread's first again, and not stored") {
   const std::string text = row("1000", "reduce_max");
-  CHECK_THAT(text, Shows({"load_global_nc<4>(v1 + rj * 4, in0 + (j + (j + rj * 512 < 1000 ? ",
+  CHECK_THAT(text, Shows({"load_global_nc<4>(v1 + rj * 4, in0 + j + (j + rj * 512 < 1000 ? ",
                           "acc = pl::fold(pl::Max(), acc, v1[", "store_global<4>",
                           "j + rj * 512 < 1000);"}));
   CHECK(occurrences(text, "pl::min_value") == 0);

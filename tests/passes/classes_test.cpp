@@ -70,8 +70,8 @@ TEST_CASE("several vectors of a thread are moved without tests where a block is 
                    "{ %0: ref block f32[1024] %1: ref block f32[1024]\n" + what + "\n}\n");
   };
   CHECK_THAT(text("  %2: f32[1024] = load %0\n  store %1, %2"),
-             Shows({"if (size0 == 1024) {", "load_global_nc<4>(a0 + ri * 4, w0 + (i + ri * 512));",
-                    "} else {", "w0 + (i + ri * 512), i + ri * 512 < size0);"}));
+             Shows({"if (size0 == 1024) {", "load_global_nc<4>(a0 + ri * 4, w0 + i + ri * 512);",
+                    "} else {", "w0 + i + ri * 512, i + ri * 512 < size0);"}));
 }
 
 TEST_CASE("offsets in arrays of one symbolic extent are short if their class says so") {
@@ -88,14 +88,14 @@ TEST_CASE("offsets in arrays of one symbolic extent are short if their class say
   };
   CHECK_THAT(vector(""), Shows({"const i64 start0 = i64(p0) * 8;", "w0 = in0 + start0;"}));
   CHECK_THAT(vector(is_short), Shows({"const i32 start0 = p0 * 8;", "pl::min(i32(s0) - start0, 8)",
-                                      "in0 + (start0 + ", "out0 + (start0 + "}));
+                                      "in0 + start0 + ", "out0 + start0 + "}));
   const auto rows = [&](const char* facts) {
     return text("f32[s0,512]", "[8,512]", "      %1: i32[] = constant 0\n      yield %0, %1\n",
                 facts);
   };
   CHECK_THAT(rows(""), Shows({"w0 = in0 + start0 * 512;"}));
   CHECK_THAT(rows(is_short),
-             Shows({"const i32 start0 = p0 * 8;", "at0 = start0 * 512;", "in0 + (at0 + "}));
+             Shows({"const i32 start0 = p0 * 8;", "at0 = start0 * 512;", "in0 + at0 + "}));
 }
 
 TEST_CASE("strides that are products of symbols are multiples of what each is") {

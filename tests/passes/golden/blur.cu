@@ -17,7 +17,7 @@ PL_KERNEL(128) blur_kernel(const u8* in0, u8* out0) {
   const i32 j = (t & 7) * 16;
   PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
     if (i + ri * 16 < 20 && j < 96) {
-      pl::copy_async_zero<16>(smem + (j + i * 96 + ri * 1536) * 1, w0 + (j + i * 640 + ri * 10240), j < size1 && j >= from1 && i + ri * 16 < size0 && i + ri * 16 >= from0);
+      pl::copy_async_zero<16>(smem + (j + i * 96 + ri * 1536) * 1, w0 + j + i * 640 + ri * 10240, j < size1 && j >= from1 && i + ri * 16 < size0 && i + ri * 16 >= from0);
     }
   }
   pl::cp_async_commit();
@@ -64,7 +64,7 @@ PL_KERNEL(128) blur_kernel(const u8* in0, u8* out0) {
   if (v3) {
     u8 o3[8];
     PL_UNROLL for (i32 e = 0; e < 8; ++e) o3[e] = pl::to<u8>(pl::div(pl::add(v2[e], 12), 25));
-    pl::store_global<8>(out0 + (at0 + j_b + i * 640), o3);
+    pl::store_global<8>(out0 + at0 + j_b + i * 640, o3);
   }
   const bool v1 = !v3;
   if (v1) {
@@ -79,7 +79,7 @@ PL_KERNEL(128) blur_kernel(const u8* in0, u8* out0) {
         const i32 x5 = pl::mul(x1, x4);
         o2[e] = pl::to<u8>(pl::div(pl::add(v2[e], pl::div(x5, 2)), x5));
       }
-      pl::store_global<8>(out0 + (at0 + j_b + i * 640), o2);
+      pl::store_global<8>(out0 + at0 + j_b + i * 640, o2);
     }
   }
 }

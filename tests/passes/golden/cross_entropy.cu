@@ -10,7 +10,7 @@ PL_KERNEL(128) cross_entropy_kernel(const f32* in0, const i32* in1, f32* out0, i
   const i32 i = (t >> 5 & 3);
   const i32 j = (t & 31) * 4;
   PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
-    pl::load_global_nc<4>(v2 + rj * 4, w0 + (j + i * 1000 + (j + rj * 128 < 1000 ? (rj * 128) : 0)), i < size0);
+    pl::load_global_nc<4>(v2 + rj * 4, w0 + j + i * 1000 + (j + rj * 128 < 1000 ? (rj * 128) : 0), i < size0);
   }
   f32 v1[1];
   {
@@ -40,7 +40,7 @@ PL_KERNEL(128) cross_entropy_kernel(const f32* in0, const i32* in1, f32* out0, i
     const i32 n3 = pl::to<i32>(x2 ? x1 : i64(0ll));
     if ((t & 31) == 0) pl::check_range(i64(n3), i64(n3), 1000, "load: dimension 1 of ref block f32[4,1000]");
     f32 a4;
-    pl::load_global_nc<1>(&a4, w0 + (n3 + i * 1000), i < size0);
+    pl::load_global_nc<1>(&a4, w0 + n3 + i * 1000, i < size0);
     const f32 x5 = (x1 == i64(-100ll)) ? 0.0f : (x2 ? (pl::log(v0[0]) + (v1[0] - a4)) : pl::nan<f32>());
     const f32 o6 = x5;
     pl::store_global<1>(w2 + i, &o6, i < size0 && (t & 31) == 0);

@@ -7,7 +7,7 @@ PL_KERNEL(256) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
   f32 v3[16];
   const i32 j = t * 4;
   PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-    pl::load_global_nc<4>(v3 + rj * 4, w0 + (j + rj * 1024));
+    pl::load_global_nc<4>(v3 + rj * 4, w0 + j + rj * 1024);
   }
   f32 v2;
   {
@@ -31,7 +31,7 @@ PL_KERNEL(256) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
     f32 q0[16];
     pl::div_all<16, true>(q0, v1, v0);
     PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-      pl::store_global<4>(w1 + (j + rj * 1024), q0 + rj * 4);
+      pl::store_global<4>(w1 + j + rj * 1024, q0 + rj * 4);
     }
   }
 }

@@ -10,7 +10,7 @@ PL_KERNEL(128) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
     f32 acc = pl::min_value<f32>();
     PL_NOUNROLL for (i32 rj = 0; rj < 2048; ++rj) {
       f32 a0[4];
-      pl::load_global_nc<4>(a0, w0 + (j + rj * 512));
+      pl::load_global_nc<4>(a0, w0 + j + rj * 512);
       PL_UNROLL for (i32 e = 0; e < 4; ++e) acc = pl::fold(pl::Max(), acc, a0[e]);
     }
     acc = pl::reduce_lanes<31>(acc, pl::Max());
@@ -22,7 +22,7 @@ PL_KERNEL(128) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
     f32 acc = 0.0f;
     PL_NOUNROLL for (i32 rj = 0; rj < 2048; ++rj) {
       f32 a0[4];
-      pl::load_global_nc<4>(a0, w0 + (j + rj * 512));
+      pl::load_global_nc<4>(a0, w0 + j + rj * 512);
       PL_UNROLL for (i32 e = 0; e < 4; ++e) {
         acc = pl::fold(pl::Sum(), acc, pl::exp_nonpositive(a0[e] - v1));
       }
@@ -33,11 +33,11 @@ PL_KERNEL(128) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
   }
   PL_NOUNROLL for (i32 rj = 0; rj < 2048; ++rj) {
     f32 a0[4];
-    pl::load_global_nc<4>(a0, w0 + (j + rj * 512));
+    pl::load_global_nc<4>(a0, w0 + j + rj * 512);
     f32 q1[4];
     PL_UNROLL for (i32 e = 0; e < 4; ++e) q1[e] = pl::exp_nonpositive(a0[e] - v1);
     pl::div_all<4, true>(q1, q1, v0);
-    pl::store_global<4>(w1 + (j + rj * 512), q1);
+    pl::store_global<4>(w1 + j + rj * 512, q1);
   }
 }
 PL_EXPORT(softmax_kernel)

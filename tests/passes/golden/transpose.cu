@@ -12,7 +12,7 @@ PL_KERNEL(128) transpose_kernel(const f32* in0, f32* out0, i64 s0, i64 s1) {
   const i32 i = (t >> 6 & 1);
   const i32 j = (t & 63);
   PL_UNROLL for (i32 ri = 0; ri < 32; ++ri) {
-    pl::copy_async<1>(smem + (j + i * 65 + ri * 130) * 4, w0 + (i64(j) + i64(i + ri * 2) * s1), j < size1 && i + ri * 2 < size0);
+    pl::copy_async<1>(smem + (j + i * 65 + ri * 130) * 4, w0 + i64(j) + i64(i + ri * 2) * s1, j < size1 && i + ri * 2 < size0);
   }
   pl::cp_async_commit();
   f32* w1 = out0 + start0 + start1 * s0;
@@ -23,14 +23,14 @@ PL_KERNEL(128) transpose_kernel(const f32* in0, f32* out0, i64 s0, i64 s1) {
       f32 a0;
       pl::load_shared_padded<1>(&a0, smem + (i + ri * 2 + j * 65) * 4);
       const f32 o1 = a0;
-      pl::store_global<1>(w1 + (i64(j) + i64(i + ri * 2) * s0), &o1);
+      pl::store_global<1>(w1 + i64(j) + i64(i + ri * 2) * s0, &o1);
     }
   } else {
     PL_UNROLL for (i32 ri = 0; ri < 32; ++ri) {
       f32 a0;
       pl::load_shared_padded<1>(&a0, smem + (i + ri * 2 + j * 65) * 4);
       const f32 o1 = a0;
-      pl::store_global<1>(w1 + (i64(j) + i64(i + ri * 2) * s0), &o1, j < size0 && i + ri * 2 < size1);
+      pl::store_global<1>(w1 + i64(j) + i64(i + ri * 2) * s0, &o1, j < size0 && i + ri * 2 < size1);
     }
   }
 }

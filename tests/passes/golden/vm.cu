@@ -6,7 +6,7 @@ PL_KERNEL(128) vm_kernel(const f32* in0, const f32* in1, f32* out0) {
   const i32 i = (t & 31) * 4;
   PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
     f32 a0[4];
-    pl::load_global_nc<4>(a0, in1 + (i + ri * 128));
+    pl::load_global_nc<4>(a0, in1 + i + ri * 128);
     PL_UNROLL for (i32 e = 0; e < 4; ++e) v13[ri * 4 + e] = a0[e];
   }
   f32 v12[8];
@@ -21,7 +21,7 @@ PL_KERNEL(128) vm_kernel(const f32* in0, const f32* in1, f32* out0) {
     const i32 v10 = pl::to<i32>(v11);
     pl::check_range(i64(v14), i64(v14), 8, "load: dimension 0 of ref block f32[8,2]");
     f32 sa1;
-    pl::load_global_nc<1>(&sa1, in0 + (v14 * 2 + 1));
+    pl::load_global_nc<1>(&sa1, in0 + v14 * 2 + 1);
     const f32 v9 = sa1;
     const i32 v8 = pl::add(v14, 1);
     i32 v3;
@@ -86,7 +86,7 @@ PL_KERNEL(128) vm_kernel(const f32* in0, const f32* in1, f32* out0) {
   }
   PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
     const f32 o0 = v21[ri];
-    pl::store_global<1>(out0 + (t + ri * 128), &o0);
+    pl::store_global<1>(out0 + t + ri * 128, &o0);
   }
 }
 PL_EXPORT(vm_kernel)
