@@ -86,7 +86,8 @@ UserKernel swiglu(const SwiGlu& options);
 struct Weights {
   std::int64_t m = 4096, n = 4096, k = 4096;
   Tile tile = {};
-  DType dtype = i8;  ///< i8 or i4
+  DType dtype = i8;   ///< i8 or i4
+  DType wide = bf16;  ///< what they become; of activations and results
   Style style = Style::loop;
 };
 UserKernel narrow_weights(const Weights& options);

@@ -204,8 +204,8 @@ UserKernel swiglu(const SwiGlu& p) {
 
 UserKernel narrow_weights(const Weights& p) {
   const auto [bm, bn, bk] = p.tile;
-  const std::vector<ShapeDtype> inputs{{{p.m, p.k}, bf16}, {{p.k, p.n}, p.dtype}, {{p.n}, f32}};
-  PallasCallOptions options{.name = "narrow_weights", .out_type = {{p.m, p.n}, bf16}};
+  const std::vector<ShapeDtype> inputs{{{p.m, p.k}, p.wide}, {{p.k, p.n}, p.dtype}, {{p.n}, f32}};
+  PallasCallOptions options{.name = "narrow_weights", .out_type = {{p.m, p.n}, p.wide}};
   if (p.style == Style::loop) {
     options.grid = {p.m / bm, p.n / bn};
     options.in_specs = {{{bm, p.k}, rows_of}, {{p.k, bn}, columns_of}, {{bn}, bias_of}};
@@ -213,10 +213,10 @@ UserKernel narrow_weights(const Weights& p) {
     const auto body = [=](Ref a, Ref b, Ref scale, Ref o) {
       const auto add = [&](Index l, Value sum) {
         const Slice now = ds(l * bk, bk);
-        return sum + dot(a[{_, now}], b[{now, _}].astype(bf16));
+        return sum + dot(a[{_, now}], b[{now, _}].astype(p.wide));
       };
       const Value sum = loop(0, p.k / bk, add, zeros({bm, bn}, f32));
-      o[_] = (sum * scale[_]).astype(bf16);
+      o[_] = (sum * scale[_]).astype(p.wide);
     };
     return {pallas_call(body, options), inputs};
   }
@@ -230,8 +230,8 @@ UserKernel narrow_weights(const Weights& p) {
   const auto body = [=](Ref a, Ref b, Ref scale, Ref o, Ref sum) {
     const Value l = program_id(2);
     when(l == 0, [&] { sum[_] = zeros({bm, bn}, f32); });
-    sum[_] += dot(a[_], b[_].astype(bf16));
-    when(l == p.k / bk - 1, [&] { o[_] = (sum[_] * scale[_]).astype(bf16); });
+    sum[_] += dot(a[_], b[_].astype(p.wide));
+    when(l == p.k / bk - 1, [&] { o[_] = (sum[_] * scale[_]).astype(p.wide); });
   };
   return {pallas_call(body, options), inputs};
 }

@@ -170,6 +170,7 @@ class Expander {
   ExprId declare_left(const OverSlots& o, ExprId first);
   ExprId end_of_groups(const OverSlots& o);
   VariableId variable_of_slot(RingId ring, std::int64_t count);
+  void follow(RingId ring);
 
   // iterations.cpp: loops of which more is known in some of their iterations
   struct Part {

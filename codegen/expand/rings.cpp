@@ -36,7 +36,7 @@ void Expander::begin_rings() {
   find_turns();
   for (const RingId r : l_.rings.ids()) {
     const lowered::Ring& ring = l_.rings[r];
-    if (counts_bytes(ring) || ring.unrolled) continue;
+    if (counts_bytes(ring) || ring.unrolled || ring.follows) continue;
     if (!ring.fetched) {
       slots_[r] = {.from = declare_number("computed", r)};
       slots_[r].now = slots_[r].from;
@@ -236,6 +236,19 @@ void Expander::expand_iteration(const lowered::Ahead& e, ExprId iteration) {
   known_ = known;
 }
 
+// Rings whose slots have their number of those of this one.
+void Expander::follow(RingId number) {
+  const ExprId slot = slots_[number].now;
+  for (const RingId r : l_.rings.ids()) {
+    const lowered::Ring& ring = l_.rings[r];
+    if (ring.follows != number) continue;
+    slots_[r] = slots_[number];
+    const DType type = e_[slot].type;
+    if (ring.slots != l_.rings[number].slots)
+      slots_[r].now = e_.plain(Operator::rem, slot, e_.number(ring.slots, type), type);
+  }
+}
+
 ExprId Expander::next_slot(RingId number, ExprId slot) {
   const lowered::Ring& ring = l_.rings[number];
   const std::int64_t step = counts_bytes(ring) ? ring.slot_bytes : 1;
@@ -247,7 +260,9 @@ ExprId Expander::next_slot(RingId number, ExprId slot) {
 void Expander::expand_one(const lowered::Advance& a) {
   const lowered::Ring& ring = l_.rings[a.ring];
   const Slots& slots = slots_[a.ring];
-  if ((ring.unrolled || slots.group != no_expr) && !slots.fills) return;
+  const bool unrolled = l_.rings[turns_with_[a.ring]].unrolled;
+  if ((unrolled || slots.group != no_expr) && !slots.fills) return;
+  if (ring.follows && !ring.fetched) return;
   if (ring.fetched && last_to_turn_[turns_with_[a.ring]] != a.ring) return;
   if (!ring.empty_barriers && slots.to != no_expr) b_.add(thread::Assign{slots.to, slots.from});
   b_.add(thread::Assign{slots.from, next_slot(a.ring, slots.from)});

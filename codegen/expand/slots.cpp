@@ -66,6 +66,7 @@ void Expander::begins_unless_run(const OverSlots& o) {
       e_.facts(o.low).high < e_.facts(o.high).low
           ? no_expr
           : e_.op(graph::Op::Not, bool_, {e_.plain(Operator::less, o.low, o.high, bool_)});
+  follow(o.ring);
 }
 
 void Expander::one_by_one(const OverSlots& o, const thread::For& like, ExprId low, ExprId high) {
@@ -78,7 +79,10 @@ void Expander::one_by_one(const OverSlots& o, const thread::For& like, ExprId lo
                            .trips = 0,
                            .body = {}});
   slots_[o.ring].begins = e_.plain(Operator::equal, e_.variable(counter), o.low, bool_);
-  apart([&] { o.body(e_.variable(counter)); });
+  apart([&] {
+    follow(o.ring);
+    o.body(e_.variable(counter));
+  });
   b_.close();
 }
 
@@ -126,7 +130,10 @@ void Expander::over_groups(const OverSlots& o, thread::For groups, ExprId left) 
       {.name = fmt::format("now{}", o.ring.number()), .type = i32, .facts = counter.facts});
   b_.add(thread::Let{v, e_.sum(Affine::term(first) + Affine::term(slots.now, o.step))});
   slots.begins = e_.plain(Operator::equal, e_.variable(v), o.low, bool_);
-  apart([&] { o.body(e_.variable(v)); });
+  apart([&] {
+    follow(o.ring);
+    o.body(e_.variable(v));
+  });
   b_.close();
   slots.group = no_expr;
   b_.add(thread::Assign{slots.phase,
@@ -166,7 +173,10 @@ void Expander::over_left(const OverSlots& o, ExprId first, std::int64_t most, bo
                   .facts = {.low = e_.facts(o.low).low, .high = e_.facts(o.high).high - 1}});
   b_.add(thread::Let{v, e_.sum(e_.affine(first) + steps)});
   slots.begins = e_.plain(Operator::equal, e_.variable(v), o.low, bool_);
-  apart([&] { o.body(e_.variable(v)); });
+  apart([&] {
+    follow(o.ring);
+    o.body(e_.variable(v));
+  });
   b_.close();
 }
 

@@ -85,8 +85,8 @@ void Expander::find_turns() {
   std::map<std::vector<int>, RingId> first;  // by slots, and loops of the agents
   for (const RingId r : l_.rings.ids()) {
     const lowered::Ring& ring = l_.rings[r];
-    turns_with_[r] = r;
-    if (!ring.fetched || ring.unrolled || !ring.empty_barriers) continue;
+    turns_with_[r] = ring.fetched && ring.follows ? ring.follows : r;
+    if (ring.follows || !ring.fetched || ring.unrolled || !ring.empty_barriers) continue;
     std::vector<int> key{ring.slots};
     for (const Steps& steps : agents) key.push_back(steps.has(r) ? steps.loop_of(r) : 0);
     if (std::ranges::count(key, -1) == 0) turns_with_[r] = first.try_emplace(key, r).first->second;

@@ -156,8 +156,9 @@ void Expander::find_parts(WgmmaOperands& o) {
 // group: added up in front of the loop they are moved there and back.
 Affine Expander::beside_others(const WgmmaOperands& o, StorageId storage) {
   constexpr std::int64_t most_held = 16;  // products
-  const RingId ring = l_.storages[storage].ring();
+  RingId ring = l_.storages[storage].ring();
   if (!ring || slots_[ring].group == no_expr) return {};
+  if (l_.rings[ring].follows) ring = l_.rings[ring].follows;
   const std::int64_t products = l_.rings[ring].slots * o.rows * cdiv(o.columns, o.part) *
                                 cdiv(o.depth * o.a.dtype.bytes(), k_bytes);
   if (products <= most_held) return {};

@@ -127,6 +127,7 @@ PALLADIUM_FIELDS(Ring) {
   f("fetched", x.fetched);
   f("empty_barriers", x.empty_barriers);
   f("unrolled", x.unrolled);
+  f("follows", x.follows);
 }
 
 PALLADIUM_FIELDS(Barriers) {

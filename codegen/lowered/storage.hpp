@@ -94,6 +94,9 @@ struct Ring {
   /// Its loop, which stands in no other, goes over all slots in each iteration of its text: what
   /// says where a slot stands is constant there.
   bool unrolled = false;
+  /// Each iteration has the slot of that number in this one, which has a multiple of slots: their
+  /// loop goes over all slots of that in each iteration of its text.
+  RingId follows = {};
 };
 
 /// Barriers in shared memory that know when copies are done, or what they filled has been read:

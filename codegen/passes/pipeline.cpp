@@ -28,6 +28,7 @@
 #include "codegen/passes/producer.hpp"
 #include "codegen/passes/products.hpp"
 #include "codegen/passes/registers.hpp"
+#include "codegen/passes/short_operands.hpp"
 #include "codegen/passes/slots.hpp"
 
 namespace palladium::passes {
@@ -35,6 +36,8 @@ namespace {
 
 // Beside the values of a product: descriptors, addresses, what an epilogue needs.
 constexpr std::int64_t least_beside_values = 40;
+// Slots of copies that are fewer for a text without numbers of slots.
+constexpr int least_followed = 3;
 
 class Pipelines {
  public:
@@ -151,17 +154,17 @@ class Pipelines {
         : !holds_beside_producer(l_)       ? "values take the registers that it would have"
                                            : nullptr;
     const bool wanted = obstacle == nullptr && is_worth_a_producer(over);
-    const std::map<std::size_t, int> slots = slots_for(l_, over, moved, most_, wanted, list[at].at);
+    std::map<std::size_t, int> slots = slots_for(l_, over, moved, most_, wanted, list[at].at);
     std::erase_if(moved, [&](std::size_t i) { return slots.at(i) < 2; });
     if (moved.empty()) return 0;
+    const RingId follows = wanted ? followed(*over.body, moved, slots) : RingId();
     const bool in_groups = fetched && (loops_around_ == 0 || wanted) &&
-                           only_products(*over.body, moved) &&
-                           parts_of(*over.body, moved, slots, false).size() == 1;
-    const bool unrolled = in_groups && loops_around_ == 0;
+                           (follows || (only_products(*over.body, moved) &&
+                                        parts_of(*over.body, moved, slots, false).size() == 1));
     const RingId first_ring(static_cast<int>(l_.rings.size()));
     std::vector<Ahead> ahead;
     for (const std::set<std::size_t>& part :
-         parts_of(*over.body, moved, slots, fetched && !in_groups)) {
+         parts_of(*over.body, moved, slots, fetched && (!in_groups || follows))) {
       const int of_ring = slots.at(*part.begin());
       Ahead a{.ring = add_ring(over, part, of_ring),
               .iterations = of_ring - 1,
@@ -176,11 +179,16 @@ class Pipelines {
       }
       ahead.push_back(std::move(a));
     }
-    l_.rings[first_ring].unrolled = unrolled;
-    const bool in_flight = unrolled && are_sums(*over.body);
-
     const Location where = list[at].at;
     const bool produced = wanted && produce(l_, whens_, {&list, at}, ahead, produced_);
+    const bool unrolled = in_groups && loops_around_ == 0 && (produced || !follows);
+    l_.rings[first_ring].unrolled = unrolled;
+    if (follows && in_groups && produced) {
+      l_.rings[follows].follows = first_ring;
+      for (std::size_t i = 1; i < ahead.size(); ++i) l_.rings[ahead[i].ring].follows = first_ring;
+    }
+    const bool in_flight = unrolled && are_sums(*over.body);
+
     if (wanted && !produced) obstacle = "where its blocks begin, the program computes";
     if (obstacle != nullptr && l_.machine.has_tma() && g_.bodies[0].warp_specialize.value_or(false))
       l_.remarks.push_back(
@@ -199,6 +207,30 @@ class Pipelines {
     list.insert(list.begin() + static_cast<std::ptrdiff_t>(at),
                 std::make_move_iterator(first.begin()), std::make_move_iterator(first.end()));
     return first.size();
+  }
+
+  // The ring of operands that threads store, if what is copied has a multiple of its slots, or may
+  // have: in a text over these all slots are constants.
+  RingId followed(const Statements& body, const std::set<std::size_t>& moved,
+                  std::map<std::size_t, int>& slots) const {
+    const ShortOperands computed = short_operands(l_, body, moved);
+    if (!computed.ring) return {};
+    const int least = l_.rings[computed.ring].slots, first = slots.at(*moved.begin());
+    bool any_given = false;
+    Checked bytes = placed_bytes(l_);
+    const int more = (first + least - 1) / least * least, fewer = first / least * least;
+    for (const std::size_t i : moved) {
+      if (slots.at(i) != first) return {};
+      any_given = any_given || slots_given(l_, copies_at(body, i)) > 0;
+      for (const StorageId s : filled_by(l_, copies_at(body, i)))
+        bytes = bytes + shared_bytes(l_.storages[s]) * std::int64_t{more - 1};
+    }
+    const int chosen = bytes.within(0, l_.machine.max_shared_bytes) ? more : fewer;
+    const bool is_other =
+        chosen != first && (any_given || chosen < std::min(first, least_followed));
+    if (is_other || computed.elements * chosen > most_elements_over_slots) return {};
+    for (const std::size_t i : moved) slots[i] = chosen;
+    return computed.ring;
   }
 
   // What is in slots of one ring: all of as many slots, those of most first; or what each of

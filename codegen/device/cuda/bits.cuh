@@ -96,19 +96,29 @@ PL_FN u32 difference_of_pairs(u32 a, u32 b) {
   return r;
 }
 
-// 1024 and more in f16, 128 and more in bf16 have a last place of 1: a byte there is the number that
-// it adds. bf16 has no room for its highest bit, which is taken off the exponent.
+// a b + c of two bf16, rounded once.
+PL_FN u32 fused_pairs(u32 a, u32 b, u32 c) {
+  u32 r = 0;
+#if __CUDA_ARCH__ >= 800
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
+#endif
+  return r;
+}
+
+// 1024 and more have a last place of 1 in f16: a byte there is the number that it adds. In bf16 a
+// byte by itself is that number of the smallest that there are, 2^-133, of which 2^127 is the most
+// that one factor makes.
 template <class H, class I>
 PL_FN u32 widened_pair(u32 x, u32 which) {
-  const u32 highest = 0x80808080;
+  const u32 natural = same<I, i8> ? x ^ 0x80808080 : x;
   if constexpr (same<H, f16>) {
-    const u32 added = same<I, i8> ? 0x64806480 : 0x64006400;
-    return difference_of_pairs<H>(
-        bytes_below(same<I, i8> ? x ^ highest : x, 0x64646464, which), added);
+    return difference_of_pairs<H>(bytes_below(natural, 0x64646464, which),
+                                  same<I, i8> ? 0x64806480 : 0x64006400);
   } else {
-    const u32 p = bytes_below(same<I, i8> ? x : x ^ highest, 0x43434343, which);
-    const u32 r = difference_of_pairs<H>(p & 0xff7fff7f, p & 0xff80ff80);
-    return same<I, i8> ? r : difference_of_pairs<H>(r, 0xc300c300);
+    const u32 none = 0x80008000, less_by_2 = 0xc000c000;  // -0: adds nothing to 0, either
+    const u32 sixty_fourths =
+        fused_pairs(bytes_below(natural, 0, which), 0x7f007f00, same<I, i8> ? less_by_2 : none);
+    return fused_pairs(sixty_fourths, 0x42804280, none);
   }
 }
 
@@ -137,6 +147,13 @@ PL_FN void convert_four(f32* dst, const bf16* src) {
     dst[i] = bitcast<f32>(i % 2 == 0 ? pairs[i / 2] << 16 : pairs[i / 2] & 0xffff0000);
 }
 
+// x & mask ^ bits: one instruction, where ptxas makes two of two constants.
+PL_FN u32 chosen_and_turned(u32 x, u32 mask, u32 bits) {
+  u32 r;
+  asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(r) : "r"(x), "r"(mask), "r"(bits));
+  return r;
+}
+
 // Eight of 4 bits: the upper halves of bytes are lower ones of the word that is shifted.
 template <bool Signed, class H>
 PL_FN void convert_halves(H* dst, const u8* src) {
@@ -145,7 +162,7 @@ PL_FN void convert_halves(H* dst, const u8* src) {
   ::memcpy(&x, src, 4);
   PL_UNROLL for (u32 i = 0; i < 4; ++i) {
     const u32 pair = bytes_below(x, x >> 4, 0x4400 + 0x1111 * i);
-    all[i] = difference_of_pairs<H>((pair & 0x000f000f) ^ (least | sign), least | sign);
+    all[i] = difference_of_pairs<H>(chosen_and_turned(pair, 0x000f000f, least | sign), least | sign);
   }
   ::memcpy(dst, all, 16);
 }
