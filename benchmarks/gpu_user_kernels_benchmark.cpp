@@ -1,7 +1,7 @@
 // What kernels as users write them (benchmarks/user_kernels) take on the first GPU, beside the same
-// in Triton (peers/triton_user_kernels.py --run) and what the roofline of a GPU allows: one line for
-// each case, all in one run. Without a GPU it says so; peers that are missing are left out. Kernels
-// of symbolic sizes are those of numbers with other addresses, and not run.
+// in Triton (peers/triton_user_kernels.py --run) and what the roofline of a GPU allows: one line
+// for each case, all in one run. Without a GPU it says so; peers that are missing are left out.
+// Kernels of symbolic sizes are those of numbers with other addresses, and not run.
 //
 //   benchmark_gpu_user_kernels [CASE...]    beginnings of names
 #include <unistd.h>
@@ -47,12 +47,12 @@ Array drawn(const ShapeDtype& type) {
     o[_] = is_float ? ((bits >> 8u).astype(f32) * (2.0f / (1 << 24)) - 1.0f).astype(type.dtype)
                     : bits.astype(i32).astype(type.dtype);
   };
-  const Kernel fill = pallas_call(
-      body, {.name = "drawn",
-             .out_type = {{n}, type.dtype},
-             .grid = {cdiv(n, block)},
-             .in_specs = {{{1}, [](Index) { return Indices{0}; }}},
-             .out_specs = {{{block}, [](Index i) { return Indices{i}; }}}});
+  const Kernel fill =
+      pallas_call(body, {.name = "drawn",
+                         .out_type = {{n}, type.dtype},
+                         .grid = {cdiv(n, block)},
+                         .in_specs = {{{1}, [](Index) { return Indices{0}; }}},
+                         .out_specs = {{{block}, [](Index i) { return Indices{i}; }}}});
   const Array seed = Array::of<std::int32_t>({7}).to(device_of(Target::cuda));
   return Array(fill.on(Target::cuda)(seed)).reshape(type.shape);
 }
@@ -60,7 +60,8 @@ Array drawn(const ShapeDtype& type) {
 Array numbered(const ShapeDtype& type, const user_kernels::Numbers& which) {
   Array a = Array::empty(type.shape, type.dtype);
   for (std::int64_t i = 0; i < a.size(); ++i)
-    a.data<std::int32_t>()[i] = static_cast<std::int32_t>(which.first + i * which.step % which.below);
+    a.data<std::int32_t>()[i] =
+        static_cast<std::int32_t>(which.first + i / which.together * which.step % which.below);
   return a.to(device_of(Target::cuda));
 }
 
@@ -104,9 +105,8 @@ Peers peers(const std::string& folder) {
   std::string script = folder + "/triton_user_kernels.py";
   if (::access(script.c_str(), R_OK) != 0) script = PALLADIUM_PEERS "/triton_user_kernels.py";
   Peers found;
-  std::FILE* const out =
-      ::popen(fmt::format("{} '{}' --run", chosen != nullptr ? chosen : "python3", script).c_str(),
-              "r");
+  std::FILE* const out = ::popen(
+      fmt::format("{} '{}' --run", chosen != nullptr ? chosen : "python3", script).c_str(), "r");
   if (out == nullptr) return found;
   char name[64];
   double us = 0;
@@ -127,10 +127,10 @@ void measure(const Case& c, const UserKernel& k, const Peers& others) {
   const double us = benchmark::gpu_microseconds([&] { launch<1>(kernel, outputs, inputs); }, 5);
   const CostEstimate cost = lowered.estimate_cost();
   const Report report = lowered.report({.arch = default_arch()});
-  std::string line = fmt::format("gpu {:<28} {:>9.1f} us  {:>7.1f} GFLOP {:>7.1f} GB/s  predicted {:>8.1f} us",
-                                 c.name, us, static_cast<double>(cost.flops) * 1e-9,
-                                 static_cast<double>(cost.bytes_accessed) / us * 1e-3,
-                                 report.prediction.microseconds);
+  std::string line = fmt::format(
+      "gpu {:<28} {:>9.1f} us  {:>7.1f} GFLOP {:>7.1f} GB/s  predicted {:>8.1f} us", c.name, us,
+      static_cast<double>(cost.flops) * 1e-9, static_cast<double>(cost.bytes_accessed) / us * 1e-3,
+      report.prediction.microseconds);
   if (const auto of_peer = others.find(c.peer); of_peer != others.end())
     line += fmt::format("  triton {:.1f} us ({:.2f} x)", of_peer->second, us / of_peer->second);
   std::puts(line.c_str());

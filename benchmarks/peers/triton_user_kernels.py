@@ -581,7 +581,7 @@ class Peer:
         self.function, self.types, self.constants, self.arch = function, types, constants, arch
         self.hints, self.options = hints, dict(dict(num_warps=8, num_stages=3), **options)
         self.elements = elements  # of arguments that have more than others
-        self.numbers = numbers    # what arguments of i32 hold: first, step, below, as in kernels.hpp
+        self.numbers = numbers    # what arguments of i32 hold: first, step, below, together, as in kernels.hpp
 
     def compile(self):
         names = list(self.function.arg_names)
@@ -644,7 +644,7 @@ PEERS = {
     "matmul_tf32": product(bk=32, a=F32, o=F32, trans_b=True),
     "sm80_matmul": product(bk=32, a="*fp16", arch=80),
     "grouped": tiled(grouped, dict(ids=I32, a=BF, b=BF, o=BF), elements=dict(b=8 * SIZE * SIZE),
-                     numbers=dict(ids=(0, 1, 8))),
+                     numbers=dict(ids=(0, 1, 8, 4))),
     "swiglu": tiled(swiglu, dict(x=BF, gate=BF, up=BF, o=BF)),
     "i8_weights": tiled(converted, dict(a=BF, b="*i8", scale=F32, o=BF), KIND="i8"),
     "i4_weights": tiled(converted, dict(a=BF, b="*i8", scale=F32, o=BF), KIND="i4"),
@@ -722,8 +722,8 @@ def arguments(torch, peer):
             continue
         n = peer.elements.get(name, ELEMENTS)
         if peer.types[name] == I32:
-            first, step, below = peer.numbers.get(name, (0, 1, 1))
-            yield (first + torch.arange(SIZE * SIZE, device="cuda") * step % below).to(torch.int32)
+            first, step, below, together = (*peer.numbers.get(name, (0, 1, 1)), 1)[:4]
+            yield (first + torch.arange(SIZE * SIZE, device="cuda") // together * step % below).to(torch.int32)
         elif peer.types[name] == "*i8":
             yield torch.randint(-128, 128, (n,), device="cuda", dtype=torch.int8)
         else:

@@ -13,9 +13,9 @@
 
 namespace palladium::user_kernels {
 
-/// Integers that point somewhere: the i-th is first + i step mod below.
+/// Integers that point somewhere: the i-th is first + (i / together) step mod below.
 struct Numbers {
-  std::int64_t first = 0, step = 1, below = 1;
+  std::int64_t first = 0, step = 1, below = 1, together = 1;
 };
 
 struct UserKernel {

@@ -120,7 +120,8 @@ UserKernel grouped_matmul(const Grouped& p) {
   const auto [bm, bn, bk] = p.tile;
   const std::vector<ShapeDtype> inputs{
       {{p.tokens / bm}, i32}, {{p.tokens, p.k}, bf16}, {{p.experts, p.k, p.n}, bf16}};
-  const std::vector<Numbers> numbers{{.below = p.experts}};
+  const std::vector<Numbers> numbers{
+      {.below = p.experts, .together = cdiv(p.tokens / bm, p.experts)}};
   PallasCallOptions options{
       .name = "grouped_matmul", .out_type = {{p.tokens, p.n}, bf16}, .num_scalar_prefetch = 1};
   if (p.style == Style::loop) {
