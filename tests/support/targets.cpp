@@ -5,15 +5,10 @@
 
 namespace palladium::test {
 
-namespace {
-
-// Where a GPU is there for minutes, what others run is left out.
 bool is_wanted(Target target) {
   const char* const only = std::getenv("PALLADIUM_TEST_TARGETS");
   return only == nullptr || std::string(only).find(to_string(target)) != std::string::npos;
 }
-
-}  // namespace
 
 void for_each_target(const std::string& name, const std::function<void(Target)>& body) {
   for (const Target target : {Target::interpreter, Target::emulator, Target::cuda}) {

@@ -9,6 +9,10 @@
 
 namespace palladium::test {
 
+/// Whether $PALLADIUM_TEST_TARGETS, if it is set, names the target: where a GPU is there for
+/// minutes, what other machines run is left out.
+bool is_wanted(Target target);
+
 /// Runs `body` on interpreter, emulator and, where there is one, the GPU, each in a section of its
 /// own. Without a GPU the report says so.
 void for_each_target(const std::string& name, const std::function<void(Target)>& body);

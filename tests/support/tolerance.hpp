@@ -31,6 +31,10 @@ std::string difference(const graph::Graph& g, const Call& a, const Call& b,
 std::string on_all_targets(const graph::Graph& g, const std::vector<std::int64_t>& symbols = {},
                            int compute_capability = 90);
 
+/// The same of a call.
+std::string call_on_all_targets(const graph::Graph& g, const Call& call,
+                                int compute_capability = 90);
+
 /// Which block mappings' arrays hold what an elementary function or a floating-point sum has a
 /// share in.
 std::vector<bool> inexact_arrays(const graph::Graph& g);

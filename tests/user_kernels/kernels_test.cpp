@@ -51,13 +51,9 @@ std::string problem_with(const graph::Graph& g, int cc, const std::vector<std::i
   std::string found = protocol_problem(cuda::lower(g, {.compute_capability = cc}));
   if (!found.empty()) return found;
   Random random(11);
-  test::Call a = random_call(g, symbols, random, true);
-  if (change) change(a);
-  test::Call b = a;
-  const Tolerance tolerance = tolerance_of(g, a);
-  run_interpreter(g, a);
-  run_emulator(g, {.compute_capability = cc}, b);
-  return difference(g, a, b, tolerance);
+  test::Call call = random_call(g, symbols, random, true);
+  if (change) change(call);
+  return call_on_all_targets(g, call, cc);
 }
 
 void check(const std::string& name, const UserKernel& k, const Change& change = {},
