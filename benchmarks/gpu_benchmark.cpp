@@ -1,15 +1,11 @@
 // What shipped kernels take on the first GPU, beside PyTorch, Triton and JAX (peers/gpu_peers.py)
 // and what a roofline predicts of them: one line for each case, all in one run. Without a GPU it
 // says so; peers that are missing are left out.
-#include <unistd.h>
-
-#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "benchmarks/gpu_peers.hpp"
 #include "benchmarks/gpu_timing.hpp"
 #include "palladium/ops/add.hpp"
 #include "palladium/ops/attention.hpp"
@@ -81,26 +77,7 @@ std::vector<Case> cases() {
           moving("transpose_8192", ops::transpose(), {square}, square)};
 }
 
-// "CASE PEER MICROSECONDS" of each line.
-std::map<std::string, std::vector<std::pair<std::string, double>>> peers(
-    const std::string& folder) {
-  const char* const chosen = std::getenv("PYTHON");
-  std::string script = folder + "/gpu_peers.py";
-  if (::access(script.c_str(), R_OK) != 0) script = PALLADIUM_PEERS "/gpu_peers.py";
-  const std::string command =
-      std::string(chosen != nullptr ? chosen : "python3") + " '" + script + "'";
-  std::map<std::string, std::vector<std::pair<std::string, double>>> found;
-  std::FILE* const out = ::popen(command.c_str(), "r");
-  if (out == nullptr) return found;
-  char name[64], peer[32];
-  double us = 0;
-  while (std::fscanf(out, "%63s %31s %lf", name, peer, &us) == 3)
-    found[name].emplace_back(peer, us);
-  ::pclose(out);
-  return found;
-}
-
-void measure(const Case& c, const std::vector<std::pair<std::string, double>>& others) {
+void measure(const Case& c, const benchmark::Peers& peers) {
   const Device gpu = device_of(Target::cuda);
   std::vector<Array> arrays;
   std::vector<ArgType> types(c.inputs.begin(), c.inputs.end());
@@ -120,9 +97,7 @@ void measure(const Case& c, const std::vector<std::pair<std::string, double>>& o
               c.flops > 0 ? c.flops / us * 1e-6 : c.bytes / us * 1e-3,
               c.flops > 0 ? "TFLOPS" : "GB/s");
   if (predicted > 0) std::printf("  predicted %.1f us", predicted);
-  for (const auto& [peer, theirs] : others)
-    std::printf("  %s %.1f us (%.2f x)", peer.c_str(), theirs, us / theirs);
-  std::puts("");
+  std::puts(benchmark::words_of(peers, c.name, us).c_str());
   std::fflush(stdout);
 }
 
@@ -136,12 +111,10 @@ int main(int, char** argv) try {
   }
   std::printf("gpu %s, %s\n", gpus[0].name.c_str(), gpus[0].arch.c_str());
   const driver::ContextScope current(0);
-  const std::string program = argv[0];
-  const auto others = peers(program.substr(0, program.find_last_of('/') + 1) + ".");
+  const benchmark::Peers peers = benchmark::peers_by("gpu_peers.py", argv[0]);
   int failed = 0;
   for (const Case& c : cases()) try {
-      const auto found = others.find(c.name);
-      measure(c, found == others.end() ? decltype(found->second){} : found->second);
+      measure(c, peers);
     } catch (const Error& error) {
       std::printf("gpu %-20s failed: %s\n", c.name.c_str(), error.what());
       ++failed;

@@ -4,19 +4,14 @@
 // Kernels of symbolic sizes are those of numbers with other addresses, and not run.
 //
 //   benchmark_gpu_user_kernels [CASE...]    beginnings of names
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <initializer_list>
-#include <map>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "benchmarks/gpu_peers.hpp"
 #include "benchmarks/gpu_timing.hpp"
 #include "benchmarks/user_kernels/cases.hpp"
 #include "codegen/base/format.hpp"
@@ -98,24 +93,7 @@ bool has_symbols(const UserKernel& k) {
   });
 }
 
-// "CASE PEER MICROSECONDS" of each line.
-using Peers = std::map<std::string, double>;
-Peers peers(const std::string& folder) {
-  const char* const chosen = std::getenv("PYTHON");
-  std::string script = folder + "/triton_user_kernels.py";
-  if (::access(script.c_str(), R_OK) != 0) script = PALLADIUM_PEERS "/triton_user_kernels.py";
-  Peers found;
-  std::FILE* const out = ::popen(
-      fmt::format("{} '{}' --run", chosen != nullptr ? chosen : "python3", script).c_str(), "r");
-  if (out == nullptr) return found;
-  char name[64];
-  double us = 0;
-  while (std::fscanf(out, "%63s %lf", name, &us) == 2) found[name] = us;
-  ::pclose(out);
-  return found;
-}
-
-void measure(const Case& c, const UserKernel& k, const Peers& others) {
+void measure(const Case& c, const UserKernel& k, const benchmark::Peers& peers) {
   const std::vector<Array> inputs = inputs_of(k);
   const std::vector<ArgType> types(k.inputs.begin(), k.inputs.end());
   const Lowered lowered = k.kernel.lower(types);
@@ -131,8 +109,7 @@ void measure(const Case& c, const UserKernel& k, const Peers& others) {
       "gpu {:<28} {:>9.1f} us  {:>7.1f} GFLOP {:>7.1f} GB/s  predicted {:>8.1f} us", c.name, us,
       static_cast<double>(cost.flops) * 1e-9, static_cast<double>(cost.bytes_accessed) / us * 1e-3,
       report.prediction.microseconds);
-  if (const auto of_peer = others.find(c.peer); of_peer != others.end())
-    line += fmt::format("  triton {:.1f} us ({:.2f} x)", of_peer->second, us / of_peer->second);
+  line += benchmark::words_of(peers, c.peer, us);
   std::puts(line.c_str());
   std::fflush(stdout);
 }
@@ -152,14 +129,13 @@ int main(int argc, char** argv) try {
   }
   std::printf("gpu %s, %s\n", gpus[0].name.c_str(), gpus[0].arch.c_str());
   const driver::ContextScope current(0);
-  const std::string program = argv[0];
-  const Peers others = peers(program.substr(0, program.find_last_of('/') + 1) + ".");
+  const benchmark::Peers peers = benchmark::peers_by("triton_user_kernels.py", argv[0]);
   int failed = 0;
   for (const Case& c : user_kernels::cases()) {
     if (std::string(c.arch) != "sm_90a" || !is_wanted(c, argc, argv)) continue;
     try {
       const UserKernel k = c.make();
-      if (!has_symbols(k)) measure(c, k, others);
+      if (!has_symbols(k)) measure(c, k, peers);
     } catch (const Error& error) {
       std::printf("gpu %-28s failed: %s\n", c.name.c_str(), error.what());
       ++failed;

@@ -3,7 +3,7 @@
 3 stages. Compiles them, for which it needs no GPU, or runs those of static sizes on the first GPU.
 
     triton_user_kernels.py FOLDER [NAME...]      FOLDER/NAME.cubin; a line "NAME shared-bytes warps" for each
-    triton_user_kernels.py --run [NAME...]       a line "NAME MICROSECONDS" for each, the least of several
+    triton_user_kernels.py --run [NAME...]       a line "NAME triton MICROSECONDS" for each, the least of several
 
 Prints nothing on stdout where there is no Triton."""
 import os
@@ -778,7 +778,7 @@ def run(names):
     with spawn.Pool(workers, share, (spawn.Lock(),), maxtasksperchild=6) as pool:
         for name, us in pool.imap_unordered(measure, wanted):
             if us is not None:
-                print(name, round(us, 2), flush=True)
+                print(name, "triton", round(us, 2), flush=True)
 
 
 def main():

@@ -4,7 +4,6 @@
 #include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,58 +17,18 @@
 #include "palladium/ops/rms_norm.hpp"
 #include "palladium/ops/softmax.hpp"
 #include "palladium/ops/transpose.hpp"
-#include "tests/support/full.hpp"
-#include "tests/support/targets.hpp"
+#include "tests/emulator/random_sizes.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
 
 namespace {
 
-/// Sizes of which the first are those that are easily got wrong.
-class Drawn {
- public:
-  explicit Drawn(std::uint64_t seed) : random_(seed) {}
-  static int count() { return is_full() ? 200 : 10; }
-  std::int64_t next(std::int64_t least, std::int64_t most) {
-    constexpr std::int64_t first[] = {0, 1, 7, 16, 33, 128};
-    if (drawn_ < std::size(first)) return std::clamp(first[drawn_++], least, most);
-    return below(most - least + 1) + least;
-  }
-  std::int64_t below(std::int64_t n) {
-    return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random_);
-  }
-
- private:
-  std::mt19937_64 random_;
-  std::size_t drawn_ = 0;
-};
-
-/// Runs calls, and counts the kernels that they need.
-class Called {
- public:
-  explicit Called(Kernel kernel) : kernel_(std::move(kernel)) {}
-  template <class... A>
-  Array operator()(Target target, const A&... arrays) {
-    keys_.insert(kernel_.lower(arrays...).key());
-    return on_cpu(kernel_.on(target)(on(target, arrays)...));
-  }
-  std::size_t kernels() const { return keys_.size(); }
-
- private:
-  Kernel kernel_;
-  std::set<std::string> keys_;
-};
-
 /// Of the extent by which rows are apart: a power of two that it does not exceed, and whether rows
 /// begin at multiples of 16 bytes.
 using RowClass = std::pair<std::int64_t, bool>;
 RowClass class_of(std::int64_t n, std::int64_t least, std::int64_t of_16_bytes) {
   return {size_class(n, least), n % of_16_bytes == 0};
-}
-
-Array numbers(const Shape& shape) {
-  return make_array<float>(shape, [](std::int64_t i) { return (i * 7 + i / 5) % 13 - 6; });
 }
 
 bool are_near(double got, double expected) {
@@ -80,13 +39,13 @@ bool are_near(double got, double expected) {
 template <class Call, class Expected>
 void check_rows(const char* name, std::uint64_t seed, const Call& call, const Expected& expected) {
   for_each_target(name, [&](Target target) {
-    Drawn drawn(seed);
+    RandomSizes drawn(seed);
     std::set<RowClass> classes;
     std::size_t kernels = 0;
     auto run = call();
-    for (int i = 0; i < Drawn::count(); ++i) {
+    for (int i = 0; i < RandomSizes::count(); ++i) {
       const std::int64_t n = drawn.next(0, 1500), m = drawn.below(9);
-      const Array x = numbers({m, n}), w = numbers({n});
+      const Array x = small_numbers({m, n}), w = small_numbers({n});
       classes.insert(class_of(n, 32, 4));
       const Array o = run(target, x, w, kernels);
       for (std::int64_t r = 0; r < m; ++r) {
@@ -115,8 +74,8 @@ TEST_CASE("softmax and norms compile once for each class of row lengths") {
   check_rows(
       "softmax", 1,
       [] {
-        return [k = Called(ops::softmax())](Target target, const Array& x, const Array&,
-                                            std::size_t& kernels) mutable {
+        return [k = CountedCalls(ops::softmax())](Target target, const Array& x, const Array&,
+                                                  std::size_t& kernels) mutable {
           const Array o = k(target, x);
           kernels = k.kernels();
           return o;
@@ -130,8 +89,8 @@ TEST_CASE("softmax and norms compile once for each class of row lengths") {
   check_rows(
       "rms_norm", 2,
       [] {
-        return [k = Called(ops::rms_norm())](Target target, const Array& x, const Array& w,
-                                             std::size_t& kernels) mutable {
+        return [k = CountedCalls(ops::rms_norm())](Target target, const Array& x, const Array& w,
+                                                   std::size_t& kernels) mutable {
           const Array o = k(target, x, w);
           kernels = k.kernels();
           return o;
@@ -143,8 +102,8 @@ TEST_CASE("softmax and norms compile once for each class of row lengths") {
   check_rows(
       "layer_norm", 3,
       [] {
-        return [k = Called(ops::layer_norm())](Target target, const Array& x, const Array& w,
-                                               std::size_t& kernels) mutable {
+        return [k = CountedCalls(ops::layer_norm())](Target target, const Array& x, const Array& w,
+                                                     std::size_t& kernels) mutable {
           const Array o = k(target, x, w, w);
           kernels = k.kernels();
           return o;
@@ -162,12 +121,12 @@ TEST_CASE("softmax and norms compile once for each class of row lengths") {
 
 TEST_CASE("cross entropy compiles once for each class of numbers of classes") {
   for_each_target("cross_entropy", [](Target target) {
-    Called k(ops::cross_entropy());
-    Drawn drawn(4);
+    CountedCalls k(ops::cross_entropy());
+    RandomSizes drawn(4);
     std::set<RowClass> classes;
-    for (int i = 0; i < Drawn::count(); ++i) {
+    for (int i = 0; i < RandomSizes::count(); ++i) {
       const std::int64_t n = drawn.next(1, 1500), m = drawn.below(9);
-      const Array x = numbers({m, n});
+      const Array x = small_numbers({m, n});
       const Array labels =
           make_array<std::int32_t>({m}, [&](std::int64_t) { return drawn.below(n); });
       classes.insert(class_of(n, 32, 4));
@@ -185,12 +144,12 @@ TEST_CASE("cross entropy compiles once for each class of numbers of classes") {
 
 TEST_CASE("a product compiles once for each class of rows, columns and depths") {
   for_each_target("matmul", [](Target target) {
-    Called k(ops::matmul());
-    Drawn drawn(5);
+    CountedCalls k(ops::matmul());
+    RandomSizes drawn(5);
     std::set<std::pair<RowClass, bool>> classes;
-    for (int i = 0; i < Drawn::count(); ++i) {
+    for (int i = 0; i < RandomSizes::count(); ++i) {
       const std::int64_t depth = drawn.next(0, 150), m = drawn.below(100), n = drawn.below(100);
-      const Array a = numbers({m, depth}), b = numbers({depth, n});
+      const Array a = small_numbers({m, depth}), b = small_numbers({depth, n});
       classes.emplace(class_of(depth, 4096, 4), n % 4 == 0);
       const Array o = k(target, a, b);
       for (std::int64_t e = 0; e < m * n; ++e) {
@@ -208,10 +167,10 @@ TEST_CASE("attention compiles once for each class of numbers of queries and keys
   constexpr std::int64_t heads = 2, d = 16;
   for (const bool causal : {false, true})
     for_each_target(causal ? "causal_attention" : "attention", [&](Target target) {
-      Called k(ops::attention({.causal = causal}));
-      Drawn drawn(6);
+      CountedCalls k(ops::attention({.causal = causal}));
+      RandomSizes drawn(6);
       std::set<std::array<bool, 3>> classes;
-      for (int i = 0; i < Drawn::count(); ++i) {
+      for (int i = 0; i < RandomSizes::count(); ++i) {
         const std::int64_t keys = drawn.next(0, 150),
                            queries = drawn.below(causal ? keys + 1 : 100);
         const auto small = [](const Shape& shape) {
@@ -243,10 +202,10 @@ TEST_CASE("attention compiles once for each class of numbers of queries and keys
 
 TEST_CASE("a blur compiles once for each class of image widths") {
   for_each_target("blur", [](Target target) {
-    Called k(ops::blur());
-    Drawn drawn(7);
+    CountedCalls k(ops::blur());
+    RandomSizes drawn(7);
     std::set<bool> classes;
-    for (int i = 0; i < Drawn::count(); ++i) {
+    for (int i = 0; i < RandomSizes::count(); ++i) {
       const std::int64_t width = drawn.next(0, 200), height = drawn.below(60);
       const Array x =
           make_array<std::uint8_t>({height, width}, [](std::int64_t i) { return i * 37 % 251; });
@@ -269,17 +228,17 @@ TEST_CASE("a blur compiles once for each class of image widths") {
 
 TEST_CASE("sums and transposes compile once for each class of sizes") {
   for_each_target("add", [](Target target) {
-    Called k(ops::add()), turn(ops::transpose());
-    Drawn drawn(8);
+    CountedCalls k(ops::add()), turn(ops::transpose());
+    RandomSizes drawn(8);
     std::set<bool> of_vectors;
     std::set<std::array<bool, 3>> of_matrices;
-    for (int i = 0; i < Drawn::count(); ++i) {
+    for (int i = 0; i < RandomSizes::count(); ++i) {
       const std::int64_t n = drawn.next(0, 3000), rows = drawn.below(100), columns = n % 90;
-      const Array x = numbers({n});
+      const Array x = small_numbers({n});
       of_vectors.insert(n % 4 == 0);
       const Array o = k(target, x, x);
       for (std::int64_t e = 0; e < n; ++e) REQUIRE(o.data<float>()[e] == 2 * x.data<float>()[e]);
-      const Array a = numbers({rows, columns});
+      const Array a = small_numbers({rows, columns});
       of_matrices.insert({rows % 4 == 0, columns % 4 == 0, rows == columns});
       const Array turned = turn(target, a);
       for (std::int64_t e = 0; e < rows * columns; ++e)

@@ -2,12 +2,9 @@
 // as classes, whatever the sizes are, and what a plain loop gives.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
-#include <random>
-#include <set>
 #include <string>
 
-#include "tests/support/full.hpp"
-#include "tests/support/targets.hpp"
+#include "tests/emulator/random_sizes.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -15,45 +12,6 @@ using Catch::Matchers::ContainsSubstring;
 using pl::_;
 
 namespace {
-
-/// Sizes of which the first are those that are easily got wrong, the others random.
-class Sizes {
- public:
-  explicit Sizes(std::uint64_t seed) : random_(seed) {}
-  static int count() { return is_full() ? 200 : 10; }
-  std::int64_t next(std::int64_t least, std::int64_t most) {
-    constexpr std::int64_t first[] = {0, 1, 7, 16, 33};
-    if (drawn_ < std::size(first)) return std::max(least, std::min(most, first[drawn_++]));
-    return std::uniform_int_distribution<std::int64_t>(least, most)(random_);
-  }
-  std::int64_t below(std::int64_t n) {
-    return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random_);
-  }
-
- private:
-  std::mt19937_64 random_;
-  std::size_t drawn_ = 0;
-};
-
-/// Runs calls, and counts the kernels that they need.
-class Counted {
- public:
-  explicit Counted(Kernel kernel) : kernel_(std::move(kernel)) {}
-  template <class... A>
-  Array operator()(Target target, const A&... arrays) {
-    keys_.insert(kernel_.lower(arrays...).key());
-    return on_cpu(kernel_.on(target)(on(target, arrays)...));
-  }
-  std::size_t kernels() const { return keys_.size(); }
-
- private:
-  Kernel kernel_;
-  std::set<std::string> keys_;
-};
-
-Array numbers(const Shape& shape) {
-  return make_array<float>(shape, [](std::int64_t i) { return (i * 7 + i / 5) % 13 - 6; });
-}
 
 /// Rows of an array by a list of their numbers.
 Kernel gather() {
@@ -149,12 +107,12 @@ Kernel row_sums() {
 
 TEST_CASE("a gather of any number of rows of any array compiles once for each class") {
   for_each_target("gather", [](Target target) {
-    Counted k(gather());
-    Sizes sizes(1);
-    for (int i = 0; i < Sizes::count(); ++i) {
+    CountedCalls k(gather());
+    RandomSizes sizes(1);
+    for (int i = 0; i < RandomSizes::count(); ++i) {
       const std::int64_t n = sizes.next(0, 40), rows = sizes.below(60) + 1,
                          columns = sizes.below(200) + 1;
-      const Array x = numbers({rows, columns});
+      const Array x = small_numbers({rows, columns});
       const Array ids =
           make_array<std::int32_t>({n}, [&](std::int64_t) { return sizes.below(rows); });
       const Array o = k(target, ids, x);
@@ -168,12 +126,12 @@ TEST_CASE("a gather of any number of rows of any array compiles once for each cl
 
 TEST_CASE("an embedding in a table of any height and width compiles once for each class") {
   for_each_target("embedding", [](Target target) {
-    Counted k(embedding());
-    Sizes sizes(2);
-    for (int i = 0; i < Sizes::count(); ++i) {
+    CountedCalls k(embedding());
+    RandomSizes sizes(2);
+    for (int i = 0; i < RandomSizes::count(); ++i) {
       const std::int64_t n = sizes.next(0, 40), rows = sizes.below(100) + 1,
                          columns = 32 * (sizes.below(4) + 1);
-      const Array x = numbers({rows, columns});
+      const Array x = small_numbers({rows, columns});
       const Array ids =
           make_array<std::int32_t>({n}, [&](std::int64_t) { return sizes.below(rows); });
       const Array o = k(target, ids, x);
@@ -187,12 +145,12 @@ TEST_CASE("an embedding in a table of any height and width compiles once for eac
 
 TEST_CASE("a grouped product of any numbers of groups, experts, rows and columns compiles once") {
   for_each_target("grouped_matmul", [](Target target) {
-    Counted k(grouped_matmul());
-    Sizes sizes(3);
-    for (int i = 0; i < Sizes::count(); ++i) {
+    CountedCalls k(grouped_matmul());
+    RandomSizes sizes(3);
+    for (int i = 0; i < RandomSizes::count(); ++i) {
       const std::int64_t groups = sizes.next(0, 4), experts = sizes.below(5) + 1,
                          depth = 16 * sizes.below(4), n = 16 * (sizes.below(3) + 1);
-      const Array x = numbers({16 * groups, depth}), w = numbers({experts, depth, n});
+      const Array x = small_numbers({16 * groups, depth}), w = small_numbers({experts, depth, n});
       const Array ids =
           make_array<std::int32_t>({groups}, [&](std::int64_t) { return sizes.below(experts); });
       const Array o = k(target, ids, x, w);
@@ -212,11 +170,11 @@ TEST_CASE("a grouped product of any numbers of groups, experts, rows and columns
 
 TEST_CASE("a reduction over a mesh compiles once for each class of its array") {
   for_each_target("row_sums", [](Target target) {
-    Counted k(row_sums());
-    Sizes sizes(4);
-    for (int i = 0; i < Sizes::count(); ++i) {
+    CountedCalls k(row_sums());
+    RandomSizes sizes(4);
+    for (int i = 0; i < RandomSizes::count(); ++i) {
       const std::int64_t rows = sizes.next(0, 20), columns = sizes.below(300);
-      const Array x = numbers({rows, columns});
+      const Array x = small_numbers({rows, columns});
       const Array o = k(target, x);
       for (std::int64_t r = 0; r < rows; ++r) {
         float sum = 0;

@@ -1,11 +1,12 @@
-// What scripts/test says of tests that were skipped, and with which NVRTCs scripts/setup lets it
-// test.
+// What scripts/test says of tests that were skipped, with which NVRTCs scripts/setup lets it test,
+// and which tests scripts/gpu_check runs.
 #include <sys/stat.h>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "tests/support/folder.hpp"
 #include "tests/support/paths.hpp"
@@ -143,4 +144,26 @@ TEST_CASE("a skip for want of a GPU is told, any other is a failure") {
   CHECK(told.err.find("skips: tool: needs strace  <- checks nothing here\n") != std::string::npos);
   CHECK(skips(fine + "add_test(gone /nonexistent/program)\n").status == 1);
   CHECK(skips("").status == 1);
+}
+
+TEST_CASE("gpu_check runs every file of tests that asks a GPU, and no other") {
+  const std::string root = test::source_dir(), script = test::text_of(root + "/scripts/gpu_check");
+  for (const std::string label : {"emulator", "interpreter", "mosaic", "user_kernels"}) {
+    const std::size_t begin = script.find("[test_" + label + "]='");
+    REQUIRE(begin != script.npos);
+    const std::string listed = script.substr(begin, script.find('\n', begin) - begin);
+    std::vector<std::string> names;
+    const std::string folder = root + "/tests/" + label;
+    REQUIRE(files::list(folder, names));
+    for (const std::string& name : names) {
+      if (!name.ends_with("_test.cpp")) continue;
+      const std::string text = test::text_of(folder + "/" + name);
+      bool asks = false;
+      for (const char* word :
+           {"for_each_target(", "on_all_targets(", "problem_of(", "Target::cuda)"})
+        asks = asks || text.find(word) != text.npos;
+      INFO(label << "/" << name);
+      CHECK(asks == (listed.find("[#" + name.substr(0, name.size() - 4) + "]") != listed.npos));
+    }
+  }
 }
