@@ -61,12 +61,14 @@ void add_matmuls(std::vector<Case>& all) {
     all.push_back(
         {"matmul_masked_" + name, [=] { return masked_matmul(p); }, 0, peer, "sm_90a", 3});
   }
-  for (const bool trans_b : {false, true})
-    add(trans_b ? "fp8_trans_b" : "fp8",
-        {.tile = {128, 256, 128}, .dtype = f8e4m3, .trans_b = trans_b}, 0, "matmul_fp8");
-  add("i8_trans_b", {.tile = {128, 256, 128}, .dtype = i8, .trans_b = true}, 0, "matmul_i8");
-  add("tf32_trans_b", {.tile = {128, 128, 32}, .dtype = f32, .trans_b = true, .precision = tf32}, 0,
-      "matmul_tf32");
+  for (const bool trans_b : {false, true}) {
+    Matmul p{.tile = {128, 256, 128}, .dtype = f8e4m3, .trans_b = trans_b};
+    add(trans_b ? "fp8_trans_b" : "fp8", p, 0, trans_b ? "matmul_fp8" : "matmul_fp8_rows");
+    p.dtype = i8;
+    add(trans_b ? "i8_trans_b" : "i8", p, 0, trans_b ? "matmul_i8" : "matmul_i8_rows");
+    p = {.tile = {128, 128, 32}, .dtype = f32, .trans_b = trans_b, .precision = tf32};
+    add(trans_b ? "tf32_trans_b" : "tf32", p, 0, trans_b ? "matmul_tf32" : "matmul_tf32_rows");
+  }
   for (const Sum sum : {Sum::carry, Sum::registers, Sum::shared}) {
     const Matmul p{.tile = {128, 128, 32}, .sum = sum, .dtype = f16};
     all.push_back({std::string("sm80_matmul_") + name_of(sum), [=] { return matmul(p); }, 1000,

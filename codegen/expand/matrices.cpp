@@ -119,17 +119,20 @@ std::vector<Affine> Nest::open_stores(const Matrices& m) {
   std::vector<Affine> counted(static_cast<std::size_t>(layout_.rank()));
   for (int d = 0; d < layout_.rank(); ++d) {
     const std::int64_t count = layout_.repetitions(d) / m.of_one_store(d);
-    if (count == 1) continue;
-    const VariableId r =
-        e_.declare({.name = e_[e_[repetitions_[static_cast<std::size_t>(d)]].variable].name,
-                    .type = i32,
-                    .facts = {.low = 0, .high = count - 1, .depends = thread::on_repetition(d)}});
-    b_.open_loop(
-        thread::For{.counter = r, .low = e_.number(0), .high = e_.number(count), .body = {}},
-        thread::on_repetition(d));
-    counted[static_cast<std::size_t>(d)] = Affine::term(e_.variable(r));
+    if (count > 1) counted[static_cast<std::size_t>(d)] = open_counted(d, count);
   }
   return counted;
+}
+
+// A loop over matrices along a dimension: their number.
+Affine Nest::open_counted(int d, std::int64_t count) {
+  const VariableId r =
+      e_.declare({.name = e_[e_[repetitions_[static_cast<std::size_t>(d)]].variable].name,
+                  .type = i32,
+                  .facts = {.low = 0, .high = count - 1, .depends = thread::on_repetition(d)}});
+  b_.open_loop(thread::For{.counter = r, .low = e_.number(0), .high = e_.number(count), .body = {}},
+               thread::on_repetition(d));
+  return Affine::term(e_.variable(r));
 }
 
 // What the bits of a thread's number add to the coordinate of the row whose address it gives: that

@@ -177,6 +177,8 @@ void Nest::assign_pair(StorageId storage, ExprId value) {
 }
 
 void Nest::expand_sink(const lowered::Stage& s) {
+  if (const auto turned = passes::turned_bytes(l_, *nest_); turned && !x_.in_warps_)
+    return turn_bytes(*turned);
   mask_replicas();
   if (l_.storages[s.storage].shared().skewed) return copy_rows_around(s);
   if (s.by.asynchronous && copies_moved(s)) return;

@@ -12,6 +12,7 @@
 
 #include "codegen/expand/expander.hpp"
 #include "codegen/passes/elements.hpp"
+#include "codegen/passes/turned_bytes.hpp"
 #include "codegen/thread/vectorize.hpp"
 
 namespace palladium::expand {
@@ -131,6 +132,7 @@ class Nest : private passes::Elements {
   std::optional<Matrices> matrices_of(StorageId storage) const;
   void store_matrices(StorageId storage, const Matrices& m, const std::function<ExprId()>& value);
   std::vector<Affine> open_stores(const Matrices& m);
+  Affine open_counted(int d, std::int64_t count);
   layout::Bits bits_of_row(const Matrices& m, int d) const;
   ExprId row_of_matrix(StorageId storage, const Matrices& m, const std::vector<Affine>& counted);
   ExprId row_in_panels(StorageId storage, const Matrices& m, const std::vector<Affine>& counted);
@@ -138,6 +140,9 @@ class Nest : private passes::Elements {
   // updates.cpp: atomic operations
   ExprId update_element(const lowered::Update& s, Address a, ExprId value, ExprId expected,
                         ExprId test);
+
+  // turned.cpp: bytes that are transposed
+  void turn_bytes(const passes::TurnedBytes& t);
 
   // quotients.cpp: rows that are divided by one number
   void open_to_groups();

@@ -247,13 +247,20 @@ int AccessModel::staged_width(ValueId ref, const DimMap& map) {
   return a.parts.empty() ? std::max(1, thread::width_around(e_, a, element_, vector_)) : 1;
 }
 
-// Lanes whose bytes fill a wavefront are served together; each bank gives one word at a time.
 double AccessModel::wavefronts(ValueId ref, const DimMap& map) {
-  constexpr std::int64_t bank = 4, banks = 32;
   const Address a = in_view(ref, map);
-  if (!a.parts.empty()) return 1;
+  return a.parts.empty() ? wavefronts(a, staged_width(ref, map)) : 1;
+}
+
+double AccessModel::wavefronts(StorageId storage, const DimMap& map) {
+  return wavefronts(storage_address(storage, coordinates(map)), 1);
+}
+
+// Lanes whose bytes fill a wavefront are served together; each bank gives one word at a time.
+double AccessModel::wavefronts(const Address& a, std::int64_t width) {
+  constexpr std::int64_t bank = 4, banks = 32;
   const ExprId at = e_.sum(a.offset, i64);
-  const std::int64_t bytes = std::max(bank, std::int64_t{a.dtype.bytes()} * staged_width(ref, map));
+  const std::int64_t bytes = std::max(bank, std::int64_t{a.dtype.bytes()} * width);
   const std::int64_t together = banks * bank / bytes, lanes = 1 << layout::lane_bits;
   double total = 0;
   for (std::int64_t first = 0; first < lanes; first += together) {

@@ -41,6 +41,8 @@ class AccessModel : protected Elements {
   int staged_width(ValueId ref, const DimMap& map);
   /// Wavefronts of such an access: 1 where no bank has two words to give.
   double wavefronts(ValueId ref, const DimMap& map);
+  /// The same of what reads a storage an element at a time.
+  double wavefronts(StorageId storage, const DimMap& map);
 
  protected:
   thread::Affine chosen_index(ValueId v, const Coordinates& c, const DimMap& map) override;
@@ -70,6 +72,7 @@ class AccessModel : protected Elements {
   OfThreads scattered(const Coordinates& c);
   Coordinates coordinates(const DimMap& map) const;
   thread::Address in_view(ValueId ref, const DimMap& map);
+  double wavefronts(const thread::Address& a, std::int64_t width);
   thread::Address place(ValueId ref, const DimMap& map);
   OfThreads values_of(thread::ExprId e) const;
   std::int64_t in_lane(thread::ExprId e, std::int64_t lane) const;

@@ -111,6 +111,7 @@ class Assignment {
     Extents domain = {};
     Layout pin = {};
     std::vector<int> vectors = {};  // elements per 16 bytes of the memory it meets
+    bool turned = false;            // columns of shared memory are read along its rows
     std::vector<Layout> candidates = {};
     int depth = 0;
     int chosen = 0;
@@ -195,6 +196,7 @@ class Assignment {
       note(model_.widest_of_block(window) * t.bytes(), t);
     };
     for (const Effect& e : elements) {
+      v.turned = v.turned || reads_columns(e);
       if (e.window) note_view(g_[e.leaf].args[0]);
       if (e.storage && reads_staged(l_, e.leaf)) note_share(p, g_[e.leaf].type.dtype, note);
     }
@@ -246,6 +248,10 @@ class Assignment {
       for (const std::int64_t width :
            {layout::full_width, std::int64_t{32} * vec, std::int64_t{8} * vec})
         add_candidate(v, layout::strided(v.domain, vec, width, l_.num_warps));
+      if (!v.turned) continue;
+      const auto side_by_side = static_cast<std::uint64_t>(cdiv(l_.threads(), v.domain[0]));
+      const auto width = static_cast<std::int64_t>(std::bit_ceil(side_by_side)) * vec;
+      add_candidate(v, layout::strided(v.domain, vec, width, l_.num_warps));
     }
   }
 
@@ -343,7 +349,7 @@ class Assignment {
       else if (reads_staged(l_, e.leaf))
         cost += 4 * registers * conflicts(e.leaf, e.map) / staged_width(e.leaf, e.map);
       else if (l_.storages[e.storage].in_shared())
-        cost += 4 * registers;
+        cost += 4 * registers * (reads_columns(e) ? model_.wavefronts(e.storage, e.map) : 1);
     }
     return cost +
            std::visit(
@@ -376,6 +382,12 @@ class Assignment {
       if (g_.chooses(m.ref)) all.push_back(m.ref);
     }
     return all;
+  }
+
+  // Of what lies in rows in shared memory, and is no window.
+  bool reads_columns(const Effect& e) const {
+    return !e.window && !reads_staged(l_, e.leaf) && e.storage &&
+           l_.storages[e.storage].in_shared() && e.map == DimMap{1, 0};
   }
 
   // Of a window whose columns are read, how often a bank gives a word for one access.

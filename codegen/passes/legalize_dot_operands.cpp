@@ -34,10 +34,15 @@ class Legalization {
     if (t.bytes() > 2 && !tf32) return;
     for (const std::size_t operand : {0, 1}) take_transpose(dot, operand);
     if (t == f16) narrow(dot);
-    if (t.bytes() == 1)
+    if (g_[g_[dot].args[0]].type.dtype.bytes() == 1 || (tf32 && takes_wgmma_along_k(g_[dot])))
       for (const std::size_t operand : {0, 1}) turn(dot, operand);
-    if (tf32 && l_.machine.has_wgmma(f32, f32, true))
-      tell_of_major(dot, "by mma.sync, not by wgmma, because that takes tf32 along K alone");
+  }
+
+  // Whether wgmma would multiply the operands if both were stored along K.
+  bool takes_wgmma_along_k(Inst dot) const {
+    graph::DotView view = graph::DotView::of(dot);
+    dot.attr = {{false, true, static_cast<std::int64_t>(view.precision)}, 0};
+    return warps_that_take_wgmma(l_, dot) > 0;
   }
 
   bool is_turned(ValueId dot, std::size_t operand) const {
@@ -57,19 +62,20 @@ class Legalization {
   // x and y of 8 bits, instead of f16(x) and f16(y), which hold the same numbers.
   void narrow(ValueId dot) {
     if (!l_.machine.has_fast_byte_floats()) return;
-    std::array<ValueId, 2> narrow = {};
-    for (const std::size_t operand : {0, 1}) {
-      const Inst& i = g_[g_[dot].args[operand]];
+    Inst narrow = g_[dot];
+    for (ValueId& operand : narrow.args) {
+      const Inst& i = g_[operand];
       if (i.op != Op::Cast || !graph::is_byte_float(g_[i.args[0]].type.dtype)) return;
-      narrow[operand] = i.args[0];
+      operand = i.args[0];
     }
-    if (!is_k_major(graph::DotView::of(g_[dot])))
+    if (!is_k_major(graph::DotView::of(narrow)) && !takes_wgmma_along_k(narrow))
       return tell_of_major(dot,
                            "multiplied as f16, because tensor cores take 8 bits along K alone");
-    for (const std::size_t operand : {0, 1}) replace(dot, operand, narrow[operand]);
+    g_[dot].args = narrow.args;
   }
 
-  // What does not lie along K is transposed.
+  // What does not lie along K is transposed on its way to where products read it, which mma.sync of
+  // tf32 does not need.
   void turn(ValueId dot, std::size_t operand) {
     if (!is_turned(dot, operand)) return;
     const ValueId x = g_[dot].args[operand];
@@ -77,7 +83,8 @@ class Legalization {
     std::swap(type.shape[0], type.shape[1]);
     const Location at = g_.location(dot);
     tell(dot, operand,
-         "transposed as it is staged, because tensor cores take 8 bits along K alone");
+         fmt::format("transposed as it is staged, because tensor cores take {} along K alone",
+                     g_[x].type.dtype == f32 ? "tf32" : "8 bits"));
     const ValueId turned = g_.add({Op::Transpose, std::move(type), {{1, 0}, 0}, {x}, {}}, at);
     insert_before(g_, turned, dot);
     g_[dot].args[operand] = turned;
@@ -98,7 +105,7 @@ class Legalization {
       if (is_turned(dot, operand)) tell(dot, operand, what);
   }
 
-  void tell(ValueId dot, std::size_t operand, const char* what) {
+  void tell(ValueId dot, std::size_t operand, std::string_view what) {
     l_.remarks.push_back(
         {g_.location(dot),
          fmt::format("{}: {}; store it {} and say trans_{} = {}", of(g_[dot].args[operand]), what,

@@ -5,6 +5,7 @@
 
 #include "codegen/base/format.hpp"
 #include "codegen/passes/products.hpp"
+#include "codegen/passes/turned_bytes.hpp"
 
 namespace palladium::passes {
 
@@ -56,6 +57,21 @@ std::optional<Operand> first_read(const Program& l, const Analysis& a, ValueId v
     return first.value == value ? first : second;
   }
   return {};
+}
+
+std::optional<Operand> turned_operand(const Program& l, const Analysis& a, ValueId value) {
+  const auto is_left_over = [&](ValueId u) { return l.graph[u].type.is_value() && l.uses[u] == 0; };
+  const auto is_dot = [&](ValueId u) { return l.graph[u].op == Op::Dot; };
+  ValueId turned = graph::no_value;
+  for (const ValueId u : a.users[index(value)]) {
+    if (is_left_over(u)) continue;
+    if (turned != graph::no_value || !turns_bytes(l, u)) return {};
+    turned = u;
+  }
+  if (turned == graph::no_value || !a.yielded[index(value)].empty()) return {};
+  if (!std::ranges::all_of(a.users[index(turned)], is_dot)) return {};
+  const Extents& shape = l.graph[value].type.shape;
+  return Operand{.value = value, .shape = shape, .swizzle = swizzle_of(shape[1])};
 }
 
 void Operands::stage(Statements& out, graph::RegionId r, const Here& here) {

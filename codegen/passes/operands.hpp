@@ -37,6 +37,10 @@ Storage storage_for(const graph::Graph& g, const Operand& o);
 /// As what the first product of the value's region reads it; nothing if none does.
 std::optional<Operand> first_read(const Program& l, const Analysis& a, ValueId value);
 
+/// Of what nobody uses but what transposes it for products, bytes that a warp can transpose: as
+/// what it is in shared memory before, in rows as TMA brings them. Nothing of other values.
+std::optional<Operand> turned_operand(const Program& l, const Analysis& a, ValueId value);
+
 /// What brings operands of products there, by TMA where it can, else by the threads.
 class Operands {
  public:

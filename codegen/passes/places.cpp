@@ -99,8 +99,8 @@ class Placement {
       return;
     }
     find_places(v);
-    if (const auto operand = shared_operand(v))
-      return keep(v, storage_for(g_, *operand).in, operand->shape);
+    for (const auto& operand : {turned_operand(v), shared_operand(v)})
+      if (operand) return keep(v, storage_for(g_, *operand).in, operand->shape);
     if (const auto room = fetched_ahead(v)) return keep(v, *room);
     const bool in_place = scaled_.contains(v) || sums_.contains(v);
     if (inst.op == Op::LayoutCast) return keep_as_said(v);
@@ -427,6 +427,10 @@ class Placement {
   // Operands are placed after their users: assume that what has to be whole will be.
   bool is_kept_later(ValueId v) const { return g_[v].op != Op::Load && must_be_whole(v); }
 
+  std::optional<Operand> turned_operand(ValueId v) const {
+    return must_be_whole(v) ? std::nullopt : passes::turned_operand(l_, a_, v);
+  }
+
   // What is read where nobody writes, by a product and by others: it lives where the product reads
   // it.
   std::optional<Operand> shared_operand(ValueId v) {
@@ -499,15 +503,16 @@ class Placement {
     return graph::element_count(shape) * t.bytes();
   }
 
-  // Whether a product reads it, or it with zeros where it is out of bounds: that is staged as it
-  // is.
+  // Whether a product reads it, or what is transposed for one, or it with zeros where it is out of
+  // bounds: that is staged as it is.
   bool is_operand(ValueId v) const {
     return std::ranges::any_of(a_.users[index(v)], [&](ValueId u) {
       return g_[u].op == Op::Dot || (g_[u].op == Op::Select && is_read_by_product(u));
     });
   }
   bool is_read_by_product(ValueId v) const {
-    return std::ranges::any_of(a_.users[index(v)], [&](ValueId u) { return g_[u].op == Op::Dot; });
+    return turned_operand(v) ||
+           std::ranges::any_of(a_.users[index(v)], [&](ValueId u) { return g_[u].op == Op::Dot; });
   }
 
   // Whether it stands beside a product of wgmma in a loop, or along an axis that a program goes

@@ -4,6 +4,7 @@
 #include "codegen/passes/elements.hpp"
 #include "codegen/passes/products.hpp"
 #include "codegen/passes/slots.hpp"
+#include "codegen/passes/turned_bytes.hpp"
 
 namespace palladium::passes {
 
@@ -63,9 +64,13 @@ ShortOperands short_operands(const Program& l, const Statements& body,
     const Stage* const stage = p == nullptr ? nullptr : std::get_if<Stage>(&p->sink);
     const RingId ring = stage == nullptr ? RingId() : l.storages[stage->storage].ring();
     if (!ring || stage->by.asynchronous || (all.ring && ring != all.ring)) return {};
+    all.ring = ring;
+    if (const std::optional<TurnedBytes> turned = turned_bytes(l, *p)) {
+      all.elements += turned->squares_of_warp();
+      continue;
+    }
     const std::optional<int> of_each = operations(l, p->value);
     if (!of_each) return {};
-    all.ring = ring;
     all.elements += elements_in_text(*p) * (1 + *of_each);
   }
   return all;

@@ -16,6 +16,7 @@
 #include "codegen/passes/access_model.hpp"
 #include "codegen/passes/analysis.hpp"
 #include "codegen/passes/guards.hpp"
+#include "codegen/passes/operands.hpp"
 #include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
@@ -90,6 +91,8 @@ class Staging {
     Window& w = l_.windows[number];
     if (!possible(w)) return;
     const std::vector<Reading> readings = readings_of(w);
+    const auto is_operand = [&](const Reading& r) { return is_turned_operand(r.load); };
+    if (std::ranges::any_of(readings, is_operand)) return;
     // What is read out of bounds as another type would be the bits of this one.
     if (std::ranges::any_of(a_.order, [&](ValueId v) {
           return g_[v].op == Op::RefBitcast && g_.root(v) == w.root;
@@ -121,6 +124,14 @@ class Staging {
     w.in = staged;
     const bool filled = m.fill && *m.fill != 0;
     std::get<Staged>(w.in).zeros = !filled && (drop_guards(w, readings) || m.fill);
+  }
+
+  // Whether the load, with a mask or without, is what a product's operand transposes.
+  bool is_turned_operand(ValueId load) const {
+    const auto is_operand = [&](ValueId v) { return turned_operand(l_, a_, v).has_value(); };
+    return is_operand(load) || std::ranges::any_of(a_.users[index(load)], [&](ValueId u) {
+             return g_[u].op == Op::Select && is_operand(u);
+           });
   }
 
   bool possible(const Window& w) const {

@@ -169,6 +169,8 @@ class Building {
     }
     const StorageId storage = l_.storage_of[v];
     if (!storage || accumulated_.contains(v)) return;
+    if (l_.storages[storage].in_shared())
+      if (const auto operand = turned_operand(l_, a_, v)) return operands_.stage(out, {*operand});
     if (i.op == Op::Load && l_.storages[storage].in_shared()) return bring(out, v, storage);
     if (!graph::is_fold(i.op)) return assign(out, v, storage);
     out.push_back({fold_nest(l_, v), g_.location(v)});

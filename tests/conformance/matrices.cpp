@@ -12,20 +12,21 @@ struct Product {
   int k;
   int words = 1;  // it takes so many of them at a time
 };
-constexpr Product products[] = {{"mma_m16n8k16", "f16", "f32", 8, 4, 16},
-                                {"mma_m16n8k16", "bf16", "f32", 8, 4, 16},
-                                {"mma_m16n8k8", "f16", "f32", 4, 2, 8},
-                                {"mma_m16n8k8_tf32", "f32", "f32", 4, 2, 8},
-                                {"mma_m16n8k32", "i8", "i32", 16, 8, 32},
-                                {"mma_m16n8k16_f16", "f16", "f32", 8, 4, 16, 2},
-                                {"mma_m16n8k16_bf16", "bf16", "f32", 8, 4, 16, 2},
-                                {"mma_m16n8k8_f16", "f16", "f32", 4, 2, 8, 2},
-                                {"mma_m16n8k32_integers<i8, i8>", "i8", "i32", 16, 8, 32, 4},
-                                {"mma_m16n8k32_integers<u8, i8>", "i8", "i32", 16, 8, 32, 4},
-                                {"mma_m16n8k32_integers<i8, u8>", "i8", "i32", 16, 8, 32, 4},
-                                {"mma_m16n8k32_integers<u8, u8>", "u8", "i32", 16, 8, 32, 4},
-                                {"mma_m16n8k32_floats<f8e4m3, f8e4m3>", "e4m3", "f32", 16, 8, 32, 4},
-                                {"mma_m16n8k32_floats<f8e5m2, f8e5m2>", "e5m2", "f32", 16, 8, 32, 4}};
+constexpr Product products[] = {
+    {"mma_m16n8k16", "f16", "f32", 8, 4, 16},
+    {"mma_m16n8k16", "bf16", "f32", 8, 4, 16},
+    {"mma_m16n8k8", "f16", "f32", 4, 2, 8},
+    {"mma_m16n8k8_tf32", "f32", "f32", 4, 2, 8},
+    {"mma_m16n8k32", "i8", "i32", 16, 8, 32},
+    {"mma_m16n8k16_f16", "f16", "f32", 8, 4, 16, 2},
+    {"mma_m16n8k16_bf16", "bf16", "f32", 8, 4, 16, 2},
+    {"mma_m16n8k8_f16", "f16", "f32", 4, 2, 8, 2},
+    {"mma_m16n8k32_integers<i8, i8>", "i8", "i32", 16, 8, 32, 4},
+    {"mma_m16n8k32_integers<u8, i8>", "i8", "i32", 16, 8, 32, 4},
+    {"mma_m16n8k32_integers<i8, u8>", "i8", "i32", 16, 8, 32, 4},
+    {"mma_m16n8k32_integers<u8, u8>", "u8", "i32", 16, 8, 32, 4},
+    {"mma_m16n8k32_floats<f8e4m3, f8e4m3>", "e4m3", "f32", 16, 8, 32, 4},
+    {"mma_m16n8k32_floats<f8e5m2, f8e5m2>", "e5m2", "f32", 16, 8, 32, 4}};
 
 /// The same fragments times each other on 16 warps, each with data of its own.
 void add_products(std::vector<Case>& all) {
@@ -163,6 +164,35 @@ void add_moves(std::vector<Case>& all) {
       all.push_back(store);
     }
   }
+}
+
+/// 32 rows of 64 bytes, the first 16 columns of each warp's own; rows of the result at addresses of
+/// their own, too.
+void add_transposes(std::vector<Case>& all) {
+  Case c = kernel("mma/transpose_bytes", "const u32* x, u32* o", R"(
+  const u32 t = pl::thread(), s = pl::shared_base(), l = pl::lane(), zero[4] = {0, 0, 0, 0};
+  PL_UNROLL for (u32 i = 0; i < 4; ++i) {
+    u32 v[4];
+    pl::load_global<4>(v, x + 4 * (t + 128 * i));
+    pl::store_shared<4>(s + 16 * (t + 128 * i), v);
+    pl::store_shared<4>(s + 8192 + 16 * (t + 128 * i), zero);
+  }
+  pl::warpgroup_sync();
+  const u32 differ = (l >> 2 ^ l >> 3) & 1;
+  const u32 row = (l & 1) + 4 * (l >> 1 & 1) + 8 * (l >> 2 & 1) + 2 * differ + 16 * (l >> 4);
+  const u32 column = 2 * (l % 8) + differ;
+  pl::transpose_bytes(s + 8192 + 64 * column + 16 * (pl::warp() % 2 * 2 + (l >> 4)) + 2048 * (pl::warp() / 2),
+                      s + 64 * row + 16 * pl::warp());
+  pl::warpgroup_sync();
+  PL_UNROLL for (u32 i = 0; i < 4; ++i) {
+    u32 w[4];
+    pl::load_shared<4>(w, s + 8192 + 16 * (t + 128 * i));
+    pl::store_global<4>(o + 4 * (t + 128 * i), w);
+  })");
+  c.shared_bytes = 16384;
+  c.sanitized = true;
+  c.input("u32", random_words(2048, 6)).output("u32", 2048);
+  all.push_back(std::move(c));
 }
 
 void add_reductions(std::vector<Case>& all) {
@@ -341,6 +371,7 @@ void add_matrices(std::vector<Case>& all) {
   add_products(all);
   add_rounding(all);
   add_moves(all);
+  add_transposes(all);
   add_reductions(all);
   add_scans(all);
   add_dots(all);

@@ -105,9 +105,10 @@ TEST_CASE("small products are split over the warps along columns") {
 
 TEST_CASE("tf32 products of whole numbers are exact") {
   const MatmulShape s{.m = 40, .n = 24, .k = 24};
-  CHECK(text_of_cuda(matmul_graph(f32, s, Precision::tf32)).find("dot_mma_tf32") !=
-        std::string::npos);
-  CHECK(on_all_targets(matmul_graph(f32, s, Precision::tf32)) == "");
+  const graph::Graph g = matmul_graph(f32, s, Precision::tf32);
+  CHECK(text_of_cuda(g, 80).find("dot_mma_tf32") != std::string::npos);
+  CHECK(text_of_cuda(g, 90).find("k8_f32_tf32_tf32(") != std::string::npos);
+  for (const int cc : {80, 90}) CHECK(on_all_targets(g, {}, cc) == "");
 }
 
 TEST_CASE("an accumulator on a sequential axis stays in registers and is stored once") {

@@ -8,6 +8,7 @@
 #include "codegen/cuda/lower.hpp"
 #include "tests/support/differential.hpp"
 #include "tests/support/kernels.hpp"
+#include "tests/support/seeds.hpp"
 #include "tests/support/tolerance.hpp"
 #include "tests/support/wgmma_lint.hpp"
 
@@ -141,10 +142,36 @@ TEST_CASE("integers of 8 bits that lie along M or N are transposed as they are s
     }
 }
 
-TEST_CASE("floats of 8 bits that lie along N are multiplied as f16, and tf32 by mma.sync") {
-  CHECK(problem(product(e4m3s, {64, 64, 48}, false, false), "wgmma_m64n64k16_f32_f16_f16") == "");
-  CHECK(problem(product(tf32s, {64, 64, 24}, false, false), "dot_mma_tf32") == "");
+TEST_CASE("what wgmma takes along K alone is transposed for it, and for nobody else") {
+  CHECK(problem(product(e4m3s, {64, 64, 48}, false, false), "wgmma_m64n64k32_f32_e4m3_e4m3") == "");
+  CHECK(problem(product(mixed, {64, 32, 64}, true, false), "wgmma_m64n32k32_f32_e5m2_e4m3") == "");
+  for (const bool ta : {false, true})
+    CHECK(problem(product(tf32s, {64, 64, 24}, ta, ta), "wgmma_m64n64k8_f32_tf32_tf32") == "");
+  CHECK(problem(product(tf32s, {16, 64, 24}, false, false), "dot_mma_tf32") == "");
   CHECK(problem(product(e4m3s, {40, 24, 40}, true, true), "dot_mma_16816", 89) == "");
+  CHECK(problem(product(e4m3s, {64, 64, 64}, false, false), "dot_mma_16816", 120) == "");
+}
+
+TEST_CASE("bytes are transposed as matrices, whichever share of them a warp has") {
+  for_seeds(1, 24, [](std::uint64_t seed) {
+    Random random(seed);
+    const Types t = random.pick({e4m3s, mixed, i8s, u8s, signs});
+    const bool ta = random.between(0, 1) != 0;
+    const Size s{64 * random.between(1, 2), 16 * random.between(1, 8), 32 * random.between(1, 6)};
+    CAPTURE(t.a.name(), s.m, s.n, s.k, ta);
+    const graph::Graph g = by_warps(random.pick({4, 8}), product(t, s, ta, false));
+    CHECK(problem(g, "transpose_bytes(") == "");
+    CHECK(text_of(g).find("load_shared_padded<1>") == std::string::npos);
+  });
+}
+
+TEST_CASE("bytes of a loop are transposed while products of others are in flight") {
+  for (const DType t : {f8e4m3, i8})
+    for (const std::int64_t k : {32, 64, 160, 320}) {
+      CAPTURE(t.name(), k);
+      const graph::Graph g = matmul_graph(t, {.m = 128, .n = 128, .k = k, .block_k = 32});
+      CHECK(problem(g, "transpose_bytes(") == "");
+    }
 }
 
 TEST_CASE("elements of 8 bits are multiplied by mma.sync where there is no wgmma") {
@@ -177,7 +204,7 @@ TEST_CASE("tf32 is rounded to nearest even on every way to tensor cores") {
     std::int64_t k;
     bool trans_b;
     int cc;
-  } ways[] = {{64, true, 90}, {63, true, 90}, {64, false, 90}, {64, true, 80}};
+  } ways[] = {{64, true, 90}, {63, true, 90}, {64, false, 90}, {63, false, 90}, {64, true, 80}};
   for (const auto& way : ways) {
     INFO("K of " << way.k << " on " << way.cc);
     const graph::Graph g = product(tf32s, {64, way.k, way.k}, false, way.trans_b);

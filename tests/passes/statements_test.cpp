@@ -267,7 +267,7 @@ TEST_CASE("a product is one of wgmma on sm_90a where that is faster, with what i
   CHECK(unit(90, 4, "f16[64,16]", "f16[16,72]", "f32[64,72]") == "mma_16816");
   CHECK(unit(90, 4, "f16[64,16]", "f16[72,16]", "f32[64,72]", " trans_b") == "wgmma");
   CHECK(unit(90, 4, "f32[64,16]", "f32[72,16]", "f32[64,72]", " trans_b tf32") == "wgmma");
-  CHECK(unit(90, 4, "f32[64,16]", "f32[16,72]", "f32[64,72]", " tf32") == "mma_tf32");
+  CHECK(unit(90, 4, "f32[64,16]", "f32[16,72]", "f32[64,72]", " tf32") == "wgmma");
   CHECK(unit(90, 4, "i8[64,32]", "u8[72,32]", "i32[64,72]", " trans_b") == "wgmma");
   CHECK(unit(90, 4, "i8[64,32]", "u8[32,72]", "i32[64,72]") == "wgmma");
   CHECK(unit(90, 4, "i8[16,32]", "i8[128,32]", "i32[16,128]", " trans_b") == "mma_16832");

@@ -238,6 +238,7 @@ void add_memory(std::vector<WaistUse>& all) {
       all.push_back({store, "pl::" + store + "(s, h); pl::" + store + "(s, b);"});
     }
   }
+  all.push_back({"transpose_bytes", "pl::transpose_bytes(s, s);"});
 }
 
 void add_synchronization(std::vector<WaistUse>& all) {

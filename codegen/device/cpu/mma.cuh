@@ -97,4 +97,19 @@ PL_STMATRIX(stmatrix_x1_trans, 1, true)
 PL_STMATRIX(stmatrix_x2_trans, 2, true)
 PL_STMATRIX(stmatrix_x4_trans, 4, true)
 
+PL_FN void transpose_bytes(u32 to, u32 from, PL_LINE) {
+  const u32 l = lane();
+  const u32 later = l >> 1 & 1, odd = l >> 4 & 1;
+  u32 w[4];
+  detail::host.ldmatrix(w, from, 4, true, line);
+  u32 turned[4];
+  for (u32 half = 0; half < 4; half += 2)
+    for (u32 s = 0; s < 2; ++s) {
+      const u32 low = w[half + later] >> 8 * (odd ^ s), high = w[half + 1 - later] >> 8 * (odd ^ s);
+      turned[half + s] = (low & 0xff) | (low >> 8 & 0xff00) | (high & 0xff) << 16 |
+                         (high & 0xff0000) << 8;
+    }
+  detail::host.stmatrix(to, turned, 4, false, line);
+}
+
 }  // namespace pl

@@ -196,4 +196,19 @@ PL_STMATRIX(stmatrix_x2_trans, 2, "x2.trans", "{%1, %2}", "r"(w[0]), "r"(w[1]))
 PL_STMATRIX(stmatrix_x4_trans, 4, "x4.trans", "{%1, %2, %3, %4}", "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]))
 // clang-format on
 
+// A lane has of two rows a pair of neighbours, and of the two rows behind them another in another
+// matrix: which comes first is what bit 1 of the lane says, and bit 4 which neighbour.
+PL_FN void transpose_bytes(u32 to, u32 from) {
+  const u32 l = lane();
+  const u32 first = (l & 2 ? 0x2064 : 0x6420) ^ (l & 16 ? 0x1111 : 0);
+  u32 w[4];
+  ldmatrix_words_x4_trans(w, from);
+  const u32 turned[4] = {
+      detail::bytes_below(w[0], w[1], first), detail::bytes_below(w[0], w[1], first ^ 0x1111),
+      detail::bytes_below(w[2], w[3], first), detail::bytes_below(w[2], w[3], first ^ 0x1111)};
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+               :: "r"(to), "r"(turned[0]), "r"(turned[1]), "r"(turned[2]), "r"(turned[3])
+               : "memory");
+}
+
 }  // namespace pl
