@@ -100,7 +100,10 @@ Signature::Signature(const graph::Graph& g, std::vector<Requirement> requirement
       if (const int symbol = Extent(d).symbol();
           symbol >= 0 && g.mapping.block_mappings[static_cast<std::size_t>(i)].fill)
         nonzero_.push_back(symbol);
-  for (const BlockMapping& m : g.mapping.block_mappings) note_bounds(m);
+  for (const BlockMapping& m : g.mapping.block_mappings) {
+    note_bounds(m);
+    is_class_of_symbols_ &= m.dense;  // strides decide of others
+  }
   has_classes_ = has_runtime_reach_ || !classes_.empty() || !requirements_.empty() ||
                  !apart_.empty() || !nonzero_.empty();
 
@@ -231,8 +234,9 @@ bool Signature::is_short(const Operand& rule, const Array* array, const Symbols&
 }
 
 template <Signature::Fit fit>
-bool Signature::is_of_class(std::span<const Arg> arguments, std::span<const Arg> outputs,
-                            const Symbols& symbols) const {
+inline bool Signature::is_of_class_as(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                                      const Symbols& symbols) const {
+  if (!has_classes_) return true;
   constexpr bool is_exact = fit == Fit::exact;
   for (const Class& c : classes_)
     if (((symbols[c.symbol] & c.mask) == 0) != c.is_multiple && (is_exact || c.is_multiple))
@@ -289,19 +293,25 @@ bool Signature::has_short_offsets(std::span<const Arg> arguments, std::span<cons
   return true;
 }
 
-bool Signature::match(std::span<const Arg> arguments, std::span<const Arg> outputs,
-                      Symbols& symbols) const {
-  return match_as<Fit::exact>(arguments, outputs, symbols);
+bool Signature::match_arrays(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                             Symbols& symbols) const {
+  return match_arrays_as<Fit::exact>(arguments, outputs, symbols);
+}
+
+bool Signature::is_of_class(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                            const Symbols& symbols) const {
+  return is_of_class_as<Fit::exact>(arguments, outputs, symbols);
 }
 
 bool Signature::serves(std::span<const Arg> arguments, std::span<const Arg> outputs,
                        Symbols& symbols) const {
-  return match_as<Fit::stronger>(arguments, outputs, symbols);
+  return match_arrays_as<Fit::stronger>(arguments, outputs, symbols) &&
+         is_of_class_as<Fit::stronger>(arguments, outputs, symbols);
 }
 
 template <Signature::Fit fit>
-inline bool Signature::match_as(std::span<const Arg> arguments, std::span<const Arg> outputs,
-                                Symbols& symbols) const {
+inline bool Signature::match_arrays_as(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                                       Symbols& symbols) const {
   const auto suits = [](const Operand& rule, const Arg& arg) {
     return fit == Fit::exact ? fits(rule, arg) : fits_stronger(rule, arg);
   };
@@ -340,7 +350,7 @@ inline bool Signature::match_as(std::span<const Arg> arguments, std::span<const 
     const Checked expected = rule.extents[static_cast<std::size_t>(c.dimension)].find(symbols);
     if (!expected.within(given, given)) return false;
   }
-  return !has_classes_ || is_of_class<fit>(arguments, outputs, symbols);
+  return true;
 }
 
 void Signature::refuse(std::span<const Arg> arguments, std::span<const Arg> outputs,

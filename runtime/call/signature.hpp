@@ -62,7 +62,16 @@ class Signature {
 
   /// Whether a call fits, and the values of the symbols then. Without `outputs` they are to be
   /// made.
-  bool match(std::span<const Arg> arguments, std::span<const Arg> outputs, Symbols& symbols) const;
+  bool match(std::span<const Arg> arguments, std::span<const Arg> outputs, Symbols& symbols) const {
+    return match_arrays(arguments, outputs, symbols) && is_of_class(arguments, outputs, symbols);
+  }
+  /// The first part of that, and the rest of it.
+  bool match_arrays(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                    Symbols& symbols) const;
+  bool is_of_class(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                   const Symbols& symbols) const;
+  /// Whether the rest is the same for all calls of the same symbols.
+  bool is_class_of_symbols() const { return is_class_of_symbols_; }
 
   /// The same for a kernel that may know less than holds of the call.
   bool serves(std::span<const Arg> arguments, std::span<const Arg> outputs, Symbols& symbols) const;
@@ -113,14 +122,14 @@ class Signature {
   /// What a call has that fits: what the kernel knows, or that and more.
   enum class Fit : std::uint8_t { exact, stronger };
   template <Fit fit>
-  bool match_as(std::span<const Arg> arguments, std::span<const Arg> outputs,
-                Symbols& symbols) const;
+  bool match_arrays_as(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                       Symbols& symbols) const;
   const Operand& rule_of(const Far& far) const;
   void note_bounds(const BlockMapping& mapping);
   void note_reach(const BlockMapping& mapping, Far far);
   template <Fit fit>
-  bool is_of_class(std::span<const Arg> arguments, std::span<const Arg> outputs,
-                   const Symbols& symbols) const;
+  bool is_of_class_as(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                      const Symbols& symbols) const;
   bool has_short_offsets(std::span<const Arg> arguments, std::span<const Arg> outputs,
                          const Symbols& symbols) const;
   bool has_box_extents(std::span<const Arg> arguments, std::span<const Arg> outputs,
@@ -141,7 +150,7 @@ class Signature {
   std::vector<Far> far_;
   std::vector<Far> boxes_;  // arrays of which only a call knows how far they reach
   bool has_runtime_reach_ = false, short_offsets_ = false, box_extents_ = false,
-       has_classes_ = false;
+       has_classes_ = false, is_class_of_symbols_ = true;
   int num_symbols_ = 0;
   int undetermined_ = -1;  // a symbol that no argument gives a value
 };

@@ -212,8 +212,8 @@ void run(KernelState& kernel, Variant& variant, const Where& where, Target targe
     break;
   case Target::cuda: {
     const Launcher& launcher = launcher_for(kernel, variant, device.index, where.stream, at);
-    launcher.launch(arguments, outputs, symbols, where.stream);
-    if (!s.interpret.on) kernel.last_launcher.store(&launcher, std::memory_order_release);
+    launcher.launch(arguments, outputs, symbols, launcher.blocks(symbols), where.stream);
+    if (!s.interpret.on) kernel.recent.put_first(&launcher);
     break;
   }
   }
@@ -245,22 +245,35 @@ Array make_output(const Specialization& s, std::size_t o, Target target, Device 
   return array;
 }
 
-/// The hot path: whatever is not as at the last launch is left to the slow one, and its messages.
-bool launched_like_last(KernelState& kernel, const Where& where, std::span<const Arg> outputs,
-                        std::span<const Arg> arguments, Location at) {
-  if ((where.has_target ? where.target : current_target()) != Target::cuda) return false;
-  const Launcher* last = kernel.last_launcher.load(std::memory_order_acquire);
-  if (!last) return false;
-  for (const Arg& o : outputs)
-    if (!o.array() || !is_writable(*o.array())) return false;
-  const Specialization& s = last->specialization();
+/// Whether the call is one for this launcher, and nothing else was to do.
+bool launched_by(const Launcher& launcher, const Where& where, std::span<const Arg> outputs,
+                 std::span<const Arg> arguments, Location at) {
+  const Specialization& s = launcher.specialization();
   Signature::Symbols symbols;
   if (has_more_operands(s) || !s.debug.is_current() ||
-      !s.signature.match(arguments, outputs, symbols) || !last->is_at(arguments, outputs) ||
-      !aliases_hold(s.graph, arguments, outputs))
+      !s.signature.match_arrays(arguments, outputs, symbols))
     return false;
-  if (s.grid.check(s.graph, symbols, at)) last->launch(arguments, outputs, symbols, where.stream);
+  unsigned blocks = 0;
+  const bool are_known = launcher.known_sizes().find(symbols, blocks);
+  if (!are_known && !s.signature.is_of_class(arguments, outputs, symbols)) return false;
+  if (!launcher.is_at(arguments, outputs) || !aliases_hold(s.graph, arguments, outputs))
+    return false;
+  if (!are_known) {
+    blocks = s.grid.check(s.graph, symbols, at) ? launcher.blocks(symbols) : 0;
+    if (s.signature.is_class_of_symbols()) launcher.known_sizes().set(symbols, blocks);
+  }
+  launcher.launch(arguments, outputs, symbols, blocks, where.stream);
   return true;
+}
+
+/// The hot path: whatever is not as at launches before is left to the slow one, and its messages.
+bool launched_like_before(KernelState& kernel, const Where& where, std::span<const Arg> outputs,
+                          std::span<const Arg> arguments, Location at) {
+  if ((where.has_target ? where.target : current_target()) != Target::cuda) return false;
+  for (const Arg& o : outputs)
+    if (!o.array() || !is_writable(*o.array())) return false;
+  return kernel.recent.any_of(
+      [&](const Launcher& l) { return launched_by(l, where, outputs, arguments, at); });
 }
 
 }  // namespace
@@ -308,7 +321,7 @@ Results call(KernelState& kernel, const Where& where, std::span<const Arg> given
 void call_into(KernelState& kernel, const Where& where, std::span<const Arg> outputs,
                std::span<const Arg> arguments, Location at) {
   refuse_inside_trace(at);
-  if (launched_like_last(kernel, where, outputs, arguments, at)) return;
+  if (launched_like_before(kernel, where, outputs, arguments, at)) return;
   check_arrays(name_of(kernel), arguments, outputs);
   if (outputs.empty())
     throw CompileError(at, "'" + name_of(kernel) + "': into needs the kernel's outputs");

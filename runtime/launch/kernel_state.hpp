@@ -11,6 +11,7 @@
 
 #include "codegen/base/forking.hpp"
 #include "runtime/build/jobs.hpp"
+#include "runtime/build/weaker.hpp"
 #include "runtime/call/specialization.hpp"
 #include "runtime/launch/launcher.hpp"
 #include "runtime/launch/run_emulator.hpp"
@@ -34,6 +35,31 @@ struct Variant {
   enum class Background : std::uint8_t { none, starting, running, failed };
   std::map<std::string, Background> background = {};
   std::map<std::string, Claim> claims = {};
+};
+
+/// The launchers of a kernel's last calls, that of the last one first. Threads read and write it at
+/// once: some may stand in it twice then, or not.
+class RecentLaunchers {
+ public:
+  void put_first(const Launcher* launcher) {
+    const Launcher* moved = launcher;
+    for (auto& place : places_) {
+      moved = place.exchange(moved, std::memory_order_acq_rel);
+      if (moved == launcher || moved == nullptr) return;
+    }
+  }
+  /// Whether `f` is true of one of them; those behind it are not asked.
+  bool any_of(const auto& f) const {
+    for (const auto& place : places_) {
+      const Launcher* const launcher = place.load(std::memory_order_acquire);
+      if (launcher == nullptr) return false;
+      if (f(*launcher)) return true;
+    }
+    return false;
+  }
+
+ private:
+  std::atomic<const Launcher*> places_[most_classes] = {};
 };
 
 struct KernelState final : palladium::detail::Counted {
@@ -61,8 +87,7 @@ struct KernelState final : palladium::detail::Counted {
 
   const Source source;
   std::vector<std::unique_ptr<Variant>> variants;  // live, with their launchers, as long as this
-  /// The launcher that ran last: what the hot path tries.
-  std::atomic<const Launcher*> last_launcher{nullptr};
+  RecentLaunchers recent;                          // what the hot path tries
 
  private:
   forking::Mutex mutex_;

@@ -133,6 +133,7 @@ Launcher::Launcher(const Specialization& s, int device, std::shared_ptr<const Pr
 Launcher::Launcher(const Specialization& s, int device, Ready ready)
     : specialization_(s),
       kernel_(std::move(ready.kernel)),
+      known_sizes_(s.graph.num_symbols),
       packer_(s.graph, ready.plan, driver::encode),
       prepared_(*kernel_,
                 launch_of(ready.plan, graph::blocks_may_wait(s.graph, graph::Counting::launch),
@@ -162,8 +163,7 @@ bool Launcher::is_at(std::span<const Arg> arguments, std::span<const Arg> output
 }
 
 void Launcher::launch(std::span<const Arg> arguments, std::span<const Arg> outputs,
-                      const Signature::Symbols& symbols, Stream stream) const {
-  const unsigned blocks = std::min(packer_.blocks(symbols), most_blocks_);
+                      const Signature::Symbols& symbols, unsigned blocks, Stream stream) const {
   if (blocks == 0) return;
   const profile::Range range("launch", specialization_.graph.name);
   const driver::ContextScope context(device_);

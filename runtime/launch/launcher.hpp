@@ -1,6 +1,7 @@
 // A specialised kernel, loaded on one device: the hot path of a call.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <climits>
 #include <cstddef>
@@ -12,6 +13,7 @@
 #include "runtime/build/program.hpp"
 #include "runtime/call/specialization.hpp"
 #include "runtime/driver/kernel.hpp"
+#include "runtime/launch/known_sizes.hpp"
 #include "runtime/launch/packer.hpp"
 
 namespace palladium::runtime {
@@ -28,11 +30,18 @@ class Launcher {
   /// Whether all arrays of the call live on this device.
   bool is_at(std::span<const Arg> arguments, std::span<const Arg> outputs) const;
 
+  /// gridDim.x of a call, 0 where nothing is to run. Precondition: CallGrid::check.
+  unsigned blocks(const Signature::Symbols& symbols) const {
+    return std::min(packer_.blocks(symbols), most_blocks_);
+  }
+  /// Of calls that matched the specialisation; none where more than symbols decides that.
+  KnownSizes& known_sizes() const { return known_sizes_; }
+
   /// Enqueues the kernel. No lock, and no allocation but under capture and for what it tells the
   /// host. Precondition: the call matches the specialisation with these symbols, is_at(), and
   /// aliases hold.
   void launch(std::span<const Arg> arguments, std::span<const Arg> outputs,
-              const Signature::Symbols& symbols, Stream stream) const;
+              const Signature::Symbols& symbols, unsigned blocks, Stream stream) const;
 
  private:
   struct Ready {
@@ -52,6 +61,7 @@ class Launcher {
   const Specialization& specialization_;
   std::shared_ptr<const driver::Kernel> kernel_;
   mutable std::atomic<bool> stays_loaded_ = false;
+  mutable KnownSizes known_sizes_;
   Packer packer_;
   driver::PreparedLaunch prepared_;
   int device_;

@@ -9,7 +9,7 @@
 namespace palladium::runtime {
 
 Packer::Packer(const graph::Graph& g, const LaunchPlan& plan, Encode encode)
-    : encode_(encode), blocks_(plan.blocks), kernel_(g.name) {
+    : count_(plan.parameters.size()), encode_(encode), blocks_(plan.blocks), kernel_(g.name) {
   if (plan.parameters.size() > ArgumentBlock::max_parameters)
     throw CompileError(g.at, "'" + g.name + "' needs " + std::to_string(plan.parameters.size()) +
                                  " kernel parameters; at most " +
@@ -19,8 +19,17 @@ Packer::Packer(const graph::Graph& g, const LaunchPlan& plan, Encode encode)
     throw InternalError("launch plan of '" + g.name + "': more tensor maps than can be passed");
   using Kind = cuda::Parameter::Kind;
   for (const cuda::Parameter& p : plan.parameters) {
+    const auto number = static_cast<std::uint16_t>(&p - plan.parameters.data());
+    if (p.kind == Kind::symbol) {
+      if (p.index >= g.num_symbols)
+        throw InternalError("launch plan of '" + g.name + "': there is no symbol " +
+                            std::to_string(p.index));
+      symbols_.push_back({number, static_cast<std::uint16_t>(p.index)});
+      continue;
+    }
     Slot slot{.kind = p.kind,
               .is_output = false,
+              .slot = number,
               .index = static_cast<std::uint16_t>(p.index),
               .dimension = static_cast<std::uint16_t>(p.dimension)};
     if (p.kind == Kind::array || p.kind == Kind::stride || p.kind == Kind::tensor_map) {
@@ -29,9 +38,6 @@ Packer::Packer(const graph::Graph& g, const LaunchPlan& plan, Encode encode)
                                                              : position_of_input(g, p.index));
     } else if (p.kind == Kind::scalar) {
       slot.index = static_cast<std::uint16_t>(position_of_scalar(g, p.index));
-    } else if (p.kind == Kind::symbol && p.index >= g.num_symbols) {
-      throw InternalError("launch plan of '" + g.name + "': there is no symbol " +
-                          std::to_string(p.index));
     }
     if (p.kind == Kind::tensor_map) {
       slot.dimension = static_cast<std::uint16_t>(tensor_maps_.size());
@@ -92,30 +98,26 @@ void Packer::pack(std::span<const Arg> arguments, std::span<const Arg> outputs,
                   const Signature::Symbols& symbols, ArgumentBlock& block, const void* debug,
                   const void* profile) const {
   using Kind = cuda::Parameter::Kind;
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    const Slot& s = slots_[i];
-    const Arg* arg = s.kind == Kind::symbol || s.kind == Kind::debug || s.kind == Kind::profile
-                         ? nullptr
-                         : &(s.is_output ? outputs : arguments)[s.index];
-    switch (s.kind) {
-    case Kind::array:
-      block.slots[i] = reinterpret_cast<std::uintptr_t>(arg->array()->data());
-      break;
-    case Kind::stride:
-      block.slots[i] = static_cast<std::uint64_t>(stride_in_memory(*arg->array(), s.dimension));
-      break;
-    case Kind::scalar:
-      block.slots[i] = arg->scalar().bits;
-      break;  // little endian: low bytes first
-    case Kind::symbol: block.slots[i] = static_cast<std::uint64_t>(symbols[s.index]); break;
-    case Kind::debug: block.slots[i] = reinterpret_cast<std::uintptr_t>(debug); break;
-    case Kind::profile: block.slots[i] = reinterpret_cast<std::uintptr_t>(profile); break;
-    case Kind::tensor_map:
-      std::memcpy(block.tensor_maps[s.dimension], &tensor_map(s, *arg->array()), sizeof(TensorMap));
-      block.pointers[i] = block.tensor_maps[s.dimension];
+  for (std::size_t i = 0; i < count_; ++i) block.pointers[i] = &block.slots[i];
+  for (const SymbolSlot& s : symbols_)
+    block.slots[s.slot] = static_cast<std::uint64_t>(symbols[s.symbol]);
+  for (const Slot& s : slots_) {
+    std::uint64_t& slot = block.slots[s.slot];
+    if (s.kind == Kind::debug || s.kind == Kind::profile) [[unlikely]] {
+      slot = reinterpret_cast<std::uintptr_t>(s.kind == Kind::debug ? debug : profile);
       continue;
     }
-    block.pointers[i] = &block.slots[i];
+    const Arg& arg = (s.is_output ? outputs : arguments)[s.index];
+    if (s.kind == Kind::array) {
+      slot = reinterpret_cast<std::uintptr_t>(arg.array()->data());
+    } else if (s.kind == Kind::scalar) {
+      slot = arg.scalar().bits;  // little endian: low bytes first
+    } else if (s.kind == Kind::stride) {
+      slot = static_cast<std::uint64_t>(stride_in_memory(*arg.array(), s.dimension));
+    } else {
+      std::memcpy(block.tensor_maps[s.dimension], &tensor_map(s, *arg.array()), sizeof(TensorMap));
+      block.pointers[s.slot] = block.tensor_maps[s.dimension];
+    }
   }
 }
 

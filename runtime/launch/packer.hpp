@@ -46,13 +46,20 @@ class Packer {
   struct Slot {
     cuda::Parameter::Kind kind;
     bool is_output;
-    std::uint16_t index;      // position among arguments or outputs; number of a symbol
+    std::uint16_t slot;
+    std::uint16_t index;      // position among arguments or outputs
     std::uint16_t dimension;  // of a stride; number of a tensor map
   };
   const TensorMap& tensor_map(const Slot& slot, const Array& array) const;
   [[noreturn]] void refuse(std::int64_t blocks) const;
 
-  std::vector<Slot> slots_;
+  struct SymbolSlot {
+    std::uint16_t slot, symbol;
+  };
+
+  std::size_t count_;
+  std::vector<Slot> slots_;  // of parameters but symbols
+  std::vector<SymbolSlot> symbols_;
   std::vector<cuda::Parameter> tensor_maps_;
   Encode encode_;
   Extent blocks_;

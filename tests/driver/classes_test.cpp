@@ -257,6 +257,48 @@ TEST_CASE_METHOD(Fixture, "threads that call two classes get their results from 
   CHECK(loads() <= 2);
 }
 
+TEST_CASE_METHOD(Fixture,
+                 "calls of sizes, classes and strides in turn are each launched as they are") {
+  const Kernel k = copy("class_in_turn");
+  const Device gpu = Device::cuda(0);
+  constexpr std::int64_t most = 1 << 14;
+  const Array from = test::make_array<float>({most}, [](auto i) { return i; }).to(gpu);
+  const Array to = Array::zeros({most}, f32).to(gpu);
+  const std::int64_t heights[] = {1, 3, 8, 9, 64}, widths[] = {1, 13, 12, 64, 128, 67};
+  const auto call = [&](std::int64_t m, std::int64_t n, std::int64_t lead, std::int64_t apart) {
+    const std::int64_t strides[] = {n + apart, 1};
+    const auto view = [&](const Array& memory) {
+      float* const first = static_cast<float*>(memory.data()) + lead;
+      return apart == 0 ? Array::view(first, {m, n}, f32, {.device = &gpu})
+                        : Array::view(first, {m, n}, f32, {.strides = strides, .device = &gpu});
+    };
+    const Array x = view(from), o = view(to);
+    k.into({o}, {x});
+    INFO(m << " x " << n << ", " << lead << " behind, " << apart << " apart");
+    const auto* const given = static_cast<const float*>(o.data());
+    bool right = true;
+    for (std::int64_t e = 0; e < m * n; ++e) {
+      const std::int64_t at = e / n * (n + apart) + e % n;
+      right &= given[at] == static_cast<float>(lead + at);
+    }
+    CHECK(right);
+    const fake_cuda::Launch& launch = fake.launches.back();
+    CHECK(launch.grid[0] == (m + 7) / 8 * ((n + 63) / 64));
+  };
+  std::uint32_t random = 1;
+  const auto below = [&](std::size_t n) {
+    random = random * 1664525 + 1013904223;
+    return static_cast<std::int64_t>((random >> 8) % n);
+  };
+  for (int i = 0; i < 600; ++i)
+    call(heights[below(5)], widths[below(6)], below(4) == 0 ? 1 : 0, below(4) == 0 ? 4 : 0);
+  // Without rows nothing is launched, before and after others.
+  const std::size_t launches = fake.launches.size();
+  const Array none = Array::view(from.data(), {0, 64}, f32, {.device = &gpu});
+  for (int i = 0; i < 2; ++i) k.into({none}, {none});
+  CHECK(fake.launches.size() == launches);
+}
+
 TEST_CASE_METHOD(Fixture, "a captured stream is served by what is loaded") {
   const Kernel k = copy("class_captured");
   call(k, 3, 13);
