@@ -251,6 +251,26 @@ int main(int count, char** arguments) {
       "a copy of any size", "of one size", 10, fake, [&] { copy.into({y}, {x}); },
       [&] { copy_of_one.into({y}, {x}); });
 
+  const Array odd_x = Array::empty({4096, 13}, f32, Device::cuda(0));
+  const Array odd_y = Array::empty({4096, 13}, f32, Device::cuda(0));
+  const Kernel odd_copy = copy_matrix(false);
+  for (const Kernel* k : {&copy, &odd_copy}) k->into({odd_y}, {odd_x});
+  bool is_odd = false, is_odd_of_two = false;
+  good &= measure_more(
+      "copies of two classes in turn", "by two kernels", 40, fake,
+      [&] {
+        if ((is_odd = !is_odd))
+          copy.into({odd_y}, {odd_x});
+        else
+          copy.into({y}, {x});
+      },
+      [&] {
+        if ((is_odd_of_two = !is_odd_of_two))
+          odd_copy.into({odd_y}, {odd_x});
+        else
+          copy_of_one.into({y}, {x});
+      });
+
   const Kernel any_product = product(false), product_of_one = product(true);
   const Array a = Array::empty({4096, 1024}, f16, Device::cuda(0));
   const Array b = Array::empty({1024, 2048}, f16, Device::cuda(0));

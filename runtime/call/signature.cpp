@@ -309,6 +309,20 @@ bool Signature::serves(std::span<const Arg> arguments, std::span<const Arg> outp
          is_of_class_as<Fit::stronger>(arguments, outputs, symbols);
 }
 
+bool Signature::serves_arrays(std::span<const Arg> arguments, std::span<const Arg> outputs,
+                              Symbols& symbols, std::uint64_t& wide) const {
+  constexpr std::size_t most = 64;
+  if (arguments.size() + outputs.size() > most) return false;
+  wide = 0;
+  for (const auto& all : {arguments, outputs})
+    for (const Arg& arg : all) {
+      const Array* const array = arg.array();
+      if (array && !array->is_dense()) return false;
+      wide = wide << 1 | static_cast<std::uint64_t>(array && is_widely_aligned(array->data()));
+    }
+  return match_arrays_as<Fit::stronger>(arguments, outputs, symbols);
+}
+
 template <Signature::Fit fit>
 inline bool Signature::match_arrays_as(std::span<const Arg> arguments, std::span<const Arg> outputs,
                                        Symbols& symbols) const {

@@ -75,6 +75,10 @@ class Signature {
 
   /// The same for a kernel that may know less than holds of the call.
   bool serves(std::span<const Arg> arguments, std::span<const Arg> outputs, Symbols& symbols) const;
+  /// The first part of that, of arrays without gaps. In bits of `wide`, by argument and output,
+  /// whether it begins at a multiple of wide_alignment: calls of equal symbols and bits are alike.
+  bool serves_arrays(std::span<const Arg> arguments, std::span<const Arg> outputs, Symbols& symbols,
+                     std::uint64_t& wide) const;
 
   /// Throws what keeps `outputs` from fitting, for arguments that fit.
   [[noreturn]] void refuse(std::span<const Arg> arguments, std::span<const Arg> outputs,

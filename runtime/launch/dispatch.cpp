@@ -245,25 +245,60 @@ Array make_output(const Specialization& s, std::size_t o, Target target, Device 
   return array;
 }
 
+/// The sizes of a call on their way to a launcher.
+struct Sizes {
+  Signature::Symbols symbols;
+  unsigned blocks = 0;
+  bool are_known = false;  // with `blocks`: class and grid need not be looked at
+};
+
+/// Whether the call is of the launcher's class, or of a stronger one that it served before.
+bool takes(const Launcher& l, std::span<const Arg> arguments, std::span<const Arg> outputs,
+           Sizes& sizes) {
+  const Signature& signature = l.specialization().signature;
+  if (signature.match_arrays(arguments, outputs, sizes.symbols)) {
+    sizes.are_known = l.known_sizes().find(sizes.symbols, sizes.blocks);
+    if (sizes.are_known || signature.is_of_class(arguments, outputs, sizes.symbols)) return true;
+  }
+  std::uint64_t wide = 0;
+  sizes.are_known = !l.served().is_empty() &&
+                    signature.serves_arrays(arguments, outputs, sizes.symbols, wide) &&
+                    l.served().find(sizes.symbols, sizes.blocks, wide);
+  return sizes.are_known;
+}
+
 /// Whether the call is one for this launcher, and nothing else was to do.
 bool launched_by(const Launcher& launcher, const Where& where, std::span<const Arg> outputs,
                  std::span<const Arg> arguments, Location at) {
   const Specialization& s = launcher.specialization();
-  Signature::Symbols symbols;
+  Sizes sizes;
   if (has_more_operands(s) || !s.debug.is_current() ||
-      !s.signature.match_arrays(arguments, outputs, symbols))
+      !takes(launcher, arguments, outputs, sizes) || !launcher.is_at(arguments, outputs) ||
+      !aliases_hold(s.graph, arguments, outputs))
     return false;
-  unsigned blocks = 0;
-  const bool are_known = launcher.known_sizes().find(symbols, blocks);
-  if (!are_known && !s.signature.is_of_class(arguments, outputs, symbols)) return false;
-  if (!launcher.is_at(arguments, outputs) || !aliases_hold(s.graph, arguments, outputs))
-    return false;
-  if (!are_known) {
-    blocks = s.grid.check(s.graph, symbols, at) ? launcher.blocks(symbols) : 0;
-    if (s.signature.is_class_of_symbols()) launcher.known_sizes().set(symbols, blocks);
+  if (!sizes.are_known) {
+    const bool has_programs = s.grid.check(s.graph, sizes.symbols, at);
+    sizes.blocks = has_programs ? launcher.blocks(sizes.symbols) : 0;
+    if (s.signature.is_class_of_symbols()) launcher.known_sizes().set(sizes.symbols, sizes.blocks);
   }
-  launcher.launch(arguments, outputs, symbols, blocks, where.stream);
+  launcher.launch(arguments, outputs, sizes.symbols, sizes.blocks, where.stream);
   return true;
+}
+
+/// Notes that such calls are the launcher's from now on, of which they are no exact match: of a
+/// kernel that keeps as many classes as it does none comes that serves them better.
+void note_served(KernelState& kernel, const Variant& variant, int device, const Given& call,
+                 Location at) {
+  const Specialization& s = *variant.specialization;
+  Signature::Symbols symbols;
+  std::uint64_t wide = 0;
+  if (has_more_operands(s) || fits(s, call, symbols) ||
+      !s.signature.serves_arrays(call.arguments, call.outputs, symbols, wide))
+    return;
+  const KernelState::Lock lock(kernel, at);
+  if (const Launcher* const launcher = known_launcher(variant, device))
+    launcher->served().set(
+        symbols, s.grid.check(s.graph, symbols, at) ? launcher->blocks(symbols) : 0, wide);
 }
 
 /// The hot path: whatever is not as at launches before is left to the slow one, and its messages.
@@ -333,8 +368,10 @@ void call_into(KernelState& kernel, const Where& where, std::span<const Arg> out
   const Specialization& s = *variant.specialization;
   const Operands all(s, given);
   check_refs(s.graph.name, all.arguments(), arguments.size());
-  run(kernel, variant, where, target, device_of_call(target, all.arguments(), outputs),
-      all.arguments(), all.outputs(), false, symbols, at);
+  const Device device = device_of_call(target, all.arguments(), outputs);
+  run(kernel, variant, where, target, device, all.arguments(), all.outputs(), false, symbols, at);
+  if (target == Target::cuda && &variant == &found)
+    note_served(kernel, variant, device.index, given, at);
 }
 
 }  // namespace palladium::runtime

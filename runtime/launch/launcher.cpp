@@ -134,6 +134,7 @@ Launcher::Launcher(const Specialization& s, int device, Ready ready)
     : specialization_(s),
       kernel_(std::move(ready.kernel)),
       known_sizes_(s.graph.num_symbols),
+      served_(s.graph.num_symbols),
       packer_(s.graph, ready.plan, driver::encode),
       prepared_(*kernel_,
                 launch_of(ready.plan, graph::blocks_may_wait(s.graph, graph::Counting::launch),

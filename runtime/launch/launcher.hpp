@@ -34,8 +34,10 @@ class Launcher {
   unsigned blocks(const Signature::Symbols& symbols) const {
     return std::min(packer_.blocks(symbols), most_blocks_);
   }
-  /// Of calls that matched the specialisation; none where more than symbols decides that.
+  /// Of calls that matched the specialisation, where symbols alone decide that.
   KnownSizes& known_sizes() const { return known_sizes_; }
+  /// Of calls of stronger classes that it serves for good, marked by serves_arrays().
+  KnownSizes& served() const { return served_; }
 
   /// Enqueues the kernel. No lock, and no allocation but under capture and for what it tells the
   /// host. Precondition: the call matches the specialisation with these symbols, is_at(), and
@@ -61,7 +63,7 @@ class Launcher {
   const Specialization& specialization_;
   std::shared_ptr<const driver::Kernel> kernel_;
   mutable std::atomic<bool> stays_loaded_ = false;
-  mutable KnownSizes known_sizes_;
+  mutable KnownSizes known_sizes_, served_;
   Packer packer_;
   driver::PreparedLaunch prepared_;
   int device_;
