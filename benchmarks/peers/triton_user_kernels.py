@@ -635,6 +635,7 @@ PEERS = {
     "matmul_256_symbolic": symbolic(256, EIGHTS),
     "matmul_128_symbolic": symbolic(128, EIGHTS),
     "matmul_128_unknown": symbolic(128, ()),
+    "matmul_256_unknown": symbolic(256, ()),
     "matmul_128_bias_gelu": product(end="bias_gelu"),
     "matmul_128_residual": product(end="residual"),
     "matmul_128_trans_a": product(trans_a=True),

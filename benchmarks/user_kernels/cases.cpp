@@ -20,6 +20,14 @@ Matmul with_symbols(Matmul p, DimOptions known) {
   return p;
 }
 
+/// ... of which one may be any number.
+Matmul with_odd(Matmul p, char which, DimOptions known) {
+  p = with_symbols(p, known);
+  known.multiple_of = 1;
+  (which == 'm' ? p.m : which == 'n' ? p.n : p.k) = dim(std::string(1, which).c_str(), known);
+  return p;
+}
+
 UserKernel shipped_attention(std::int64_t d, bool causal) {
   const ShapeDtype x{{4, 16, 4096, d}, f16};
   return {ops::attention({.causal = causal}), {x, x, x}};
@@ -39,6 +47,13 @@ void add_matmuls(std::vector<Case>& all) {
     add("128_" + name, small, 380, "matmul_128");
     add("128_" + name + "_symbolic", with_symbols(small, eights), 380, "matmul_128_symbolic");
     add("128_" + name + "_unknown", with_symbols(small, {}), 0, "matmul_128_unknown");
+    for (const char which : {'m', 'n', 'k'}) {
+      if (which == 'k' && sum == Sum::carry) continue;
+      const std::string odd = std::string("_odd_") + which;
+      add("128_" + name + odd, with_odd(small, which, eights), 0, "matmul_128_unknown");
+      if (sum == Sum::registers)
+        add("256_" + name + odd, with_odd(large, which, eights), 0, "matmul_256_unknown");
+    }
     if (sum == Sum::output) continue;
     Matmul p = small;
     p.bias_gelu = true;
