@@ -12,6 +12,7 @@
 #include "tools/commands.hpp"
 #include "tools/kernels.hpp"
 #include "tools/output.hpp"
+#include "tools/size_words.hpp"
 
 namespace palladium::tools {
 namespace {
@@ -114,14 +115,19 @@ int cache_explain(const CacheExplain& asked) {
       asked.second.empty() ? nearest(first) : find_side(asked.second, asked.arch);
   if (!second) throw CompileError("the cache " + cache_root() + " holds no usable kernel");
   const auto found = differences(first.components, second->components);
+  const std::vector<std::string> sizes = size_words(first.components, second->components);
   if (asked.json) {
     Json list = Json::array();
     for (const Difference& d : found)
       list.push_back({{"component", d.component}, {"first", d.first}, {"second", d.second}});
-    print(Json{{"first", first.key}, {"second", second->key}, {"differences", std::move(list)}});
+    print(Json{{"first", first.key},
+               {"second", second->key},
+               {"sizes", sizes},
+               {"differences", std::move(list)}});
     return 0;
   }
   print(fmt::format("first   {}\nsecond  {}", first.what, second->what));
+  for (const std::string& size : sizes) print("size    " + size);
   if (found.empty())
     print(std::string("the same key: what differs is the NVRTC that compiled it, if anything"));
   for (const Difference& d : found)

@@ -51,8 +51,10 @@ std::string cure_of(const KernelState& kernel, const std::string& extent) {
            "{ return pl::PallasCallOptions{...}; }, they get sizes that stay symbols";
   return "the options function or the body reads " + extent +
          " as an integer: in a block's shape, a comparison, or a load of a whole Ref; passed on as "
-         "it is, to out_type, to a grid of pl::cdiv(size, block) with blocks of a fixed size, or "
-         "to a loop over slices of the Ref, it stays a symbol, and one kernel serves all sizes";
+         "it is, to out_type, to a grid of pl::cdiv(size, block) with blocks of a fixed size, to a "
+         "block of pl::bounded(size, most), or to a loop over slices of the Ref, it stays a "
+         "symbol, "
+         "and one kernel serves all sizes";
 }
 
 }  // namespace

@@ -216,6 +216,45 @@ TEST_CASE("each input of a key, flipped by itself, is what explain names") {
   CHECK(explained(tool, before, elsewhere) == std::set<std::string>{"arch"});
 }
 
+TEST_CASE("explain says in words which sizes two kernels are for") {
+  const Tool tool;
+  const cache::Store store(tool.cache());
+  const auto entry = [&](const Dim& columns, bool is_bounded = false) {
+    const Kernel kernel =
+        pallas_call([](Ref x, Ref o) { o[_] = x[_] * 2; },
+                    [=](ShapeDtype x) {
+                      const BlockDim row = is_bounded ? bounded(x.shape[1], 64) : BlockDim(8);
+                      const BlockSpec rows{{1, row}, [](Index i) { return Indices{i, 0}; }};
+                      return PallasCallOptions{.name = "rows",
+                                               .out_type = x,
+                                               .grid = {x.shape[0]},
+                                               .in_specs = {rows},
+                                               .out_specs = {rows}};
+                    });
+    const cache::Entry e =
+        entry_of(graph::from_json(kernel.lower(ShapeDtype{{dim("m"), columns}, f32}).json()));
+    REQUIRE(store.publish(e));
+    return e.key.hex();
+  };
+  const auto told = [&](const std::string& a, const std::string& b) {
+    return tool.json({"cache", "explain", a, b}).at("sizes");
+  };
+  const std::string is_100 = entry(100), is_200 = entry(200), is_any = entry(dim("n")),
+                    is_wide = entry(dim("n", {.multiple_of = 4})),
+                    is_few = entry(dim("n", {.at_most = 1000})), is_up_to = entry(dim("n"), true);
+  CHECK(told(is_100, is_200)[0] == "args[0].shape[1] is 100 in the first, 200 in the second");
+  CHECK(told(is_200, is_any)[0] ==
+        "args[0].shape[1] is 200 in the first, any number in the second");
+  CHECK(told(is_wide, is_any) ==
+        Json{"args[0].shape[1] is any multiple of 4 in the first, any number in the second",
+             "outputs[0].shape[1] is any multiple of 4 in the first, any number in the second"});
+  CHECK(told(is_any, is_up_to)[0] ==
+        "args[0].shape[1] is any number in the first, any number up to 64 in the second");
+  CHECK(told(is_any, is_any).empty());
+  CHECK_THAT(tool({"cache", "explain", is_100, is_200}).out,
+             ContainsSubstring("\nsize    args[0].shape[1] is 100 in the first, 200"));
+}
+
 TEST_CASE("a key is over the graph, the name, the architecture and the sources that decide text") {
   const Graph g = base();
   const std::string bytes = graph::canonical_bytes(g);

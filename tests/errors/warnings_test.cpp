@@ -174,7 +174,8 @@ TEST_CASE("a kernel that is traced for the 2nd size of an argument says so once,
              ContainsSubstring("kernel 'rows' is traced anew for the 2nd size of "
                                "args[0].shape[1]") &&
                  ContainsSubstring("the options function or the body reads args[0].shape[1] as an "
-                                   "integer"));
+                                   "integer") &&
+                 ContainsSubstring("pl::bounded(size, most)"));
 }
 
 TEST_CASE("a kernel whose options are a value is told to take a function of the sizes") {
