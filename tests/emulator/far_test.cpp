@@ -83,8 +83,24 @@ TEST_CASE("products of arrays beyond 4 GB are fetched by TMA, with extents up to
   CHECK_THAT(text((std::int64_t{1} << 31) + 64, 64, 64), !ContainsSubstring("tma_load"));
 }
 
+TEST_CASE("rows of odd lengths cost TMA the operand that they are of alone, near and far") {
+  const auto fetched = [](std::int64_t m, std::int64_t n) {
+    const std::string text =
+        matmul().lower(unread({m, 1024}), unread({1024, n})).cuda_source({.arch = "sm_90a"});
+    const auto loads = [&](const std::string& map) {
+      return text.find("tma_load(") != text.npos && text.find(", " + map + ", ") != text.npos;
+    };
+    return std::pair(loads("map0"), loads("map1"));
+  };
+  constexpr std::int64_t far = std::int64_t{1} << 22;
+  for (const std::int64_t m : {std::int64_t{1024}, std::int64_t{1023}, far, far + 1}) {
+    CHECK(fetched(m, 1024) == std::pair(true, true));
+    CHECK(fetched(m, 1023) == std::pair(true, false));
+  }
+}
+
 TEST_CASE("classes of what TMA can know are those of extents and strides") {
-  const auto is_box = [](std::int64_t m, std::int64_t n) {
+  const auto is_box = [](std::int64_t m, std::int64_t n, std::int64_t stride = 0) {
     const Kernel copy =
         pallas_call([](Ref x, Ref o) { o[_] = x[_]; },
                     [](ShapeDtype x) {
@@ -95,7 +111,10 @@ TEST_CASE("classes of what TMA can know are those of extents and strides") {
                                                .in_specs = {row},
                                                .out_specs = {row}};
                     });
-    const std::string graph = copy.lower(unread({m, n})).graph();
+    const std::int64_t strides[] = {stride == 0 ? n : stride, 1};
+    alignas(16) static std::byte memory[16];
+    const Array x = Array::view(memory, {m, n}, f16, {.strides = strides});
+    const std::string graph = copy.lower(x).graph();
     const bool is_near = graph.find("offsets below 2^31") != graph.npos;
     return is_near ? 2 : graph.find("extents below 2^31") != graph.npos ? 1 : 0;
   };
@@ -105,6 +124,11 @@ TEST_CASE("classes of what TMA can know are those of extents and strides") {
   CHECK(is_box(most + 1, 8) == 0);
   CHECK(is_box(2, most) == 1);
   CHECK(is_box(2, most + 1) == 0);
+  // Strides of 2^40 bytes are too far, those of 16 less are not.
+  constexpr std::int64_t too_far = std::int64_t{1} << 39;
+  CHECK(is_box(2, 8, 1 << 20) == 2);
+  CHECK(is_box(2, 8, too_far - 8) == 1);
+  CHECK(is_box(2, 8, too_far) == 0);
 }
 
 TEST_CASE("rows are gathered of an array of 2^31 - 1 rows, the last among them") {

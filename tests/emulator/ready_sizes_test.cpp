@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "palladium/ops/add.hpp"
@@ -143,30 +144,34 @@ TEST_CASE("cross entropy compiles once for each class of numbers of classes") {
 }
 
 TEST_CASE("a product compiles once for each class of rows, columns and depths") {
-  for_each_target("matmul", [](Target target) {
-    CountedCalls k(ops::matmul());
-    RandomSizes drawn(5);
-    std::set<std::pair<RowClass, bool>> classes;
-    for (int i = 0; i < RandomSizes::count(); ++i) {
-      const std::int64_t depth = drawn.next(0, 150), m = drawn.below(100), n = drawn.below(100);
-      const Array a = small_numbers({m, depth}), b = small_numbers({depth, n});
-      classes.emplace(class_of(depth, 4096, 4), n % 4 == 0);
-      const Array o = k(target, a, b);
-      for (std::int64_t e = 0; e < m * n; ++e) {
-        float sum = 0;
-        for (std::int64_t j = 0; j < depth; ++j)
-          sum += a.data<float>()[e / n * depth + j] * b.data<float>()[j * n + e % n];
-        REQUIRE(o.data<float>()[e] == sum);
+  for (const DType t : {f32, f16})
+    for_each_target(t == f32 ? "matmul" : "matmul_f16", [&](Target target) {
+      CountedCalls k(ops::matmul());
+      RandomSizes drawn(5);
+      std::set<std::pair<RowClass, bool>> classes;
+      for (int i = 0; i < RandomSizes::count(); ++i) {
+        const std::int64_t depth = drawn.next(0, 150), m = drawn.below(160), n = drawn.below(160),
+                           of_16_bytes = 16 / t.bytes();
+        const Array a = small_numbers({m, depth}), b = small_numbers({depth, n});
+        classes.emplace(class_of(depth, 4096, of_16_bytes), n % of_16_bytes == 0);
+        const Array o = k(target, a.astype(t), b.astype(t));
+        for (std::int64_t e = 0; e < m * n; ++e) {
+          float sum = 0;
+          for (std::int64_t j = 0; j < depth; ++j)
+            sum += a.data<float>()[e / n * depth + j] * b.data<float>()[j * n + e % n];
+          REQUIRE(o.data<float>()[e] == sum);
+        }
       }
-    }
-    CHECK(k.kernels() <= classes.size());
-  });
+      CHECK(k.kernels() <= classes.size());
+    });
 }
 
 TEST_CASE("attention compiles once for each class of numbers of queries and keys") {
   constexpr std::int64_t heads = 2, d = 16;
-  for (const bool causal : {false, true})
-    for_each_target(causal ? "causal_attention" : "attention", [&](Target target) {
+  for (const auto& [name, t, causal] : {std::tuple{"attention", f32, false},
+                                        {"causal_attention", f32, true},
+                                        {"causal_attention_f16", f16, true}})
+    for_each_target(name, [&, t = t, causal = causal](Target target) {
       CountedCalls k(ops::attention({.causal = causal}));
       RandomSizes drawn(6);
       std::set<std::array<bool, 3>> classes;
@@ -180,7 +185,7 @@ TEST_CASE("attention compiles once for each class of numbers of queries and keys
         const Array q = small({1, heads, queries, d}), key = small({1, 1, keys, d}),
                     v = small({1, 1, keys, d});
         classes.insert({queries % 4 == 0, keys % 4 == 0, keys == 0});
-        const Array o = k(target, q, key, v);
+        const Array o = k(target, q.astype(t), key.astype(t), v.astype(t)).astype(f32);
         for (std::int64_t row = 0; row < heads * queries; ++row) {
           const std::int64_t seen = causal ? keys - queries + row % queries + 1 : keys;
           double all = 0, sums[d] = {};
@@ -192,8 +197,11 @@ TEST_CASE("attention compiles once for each class of numbers of queries and keys
             all += p;
             for (std::int64_t e = 0; e < d; ++e) sums[e] += p * v.data<float>()[j * d + e];
           }
-          for (std::int64_t e = 0; e < d; ++e)
-            REQUIRE(are_near(o.data<float>()[row * d + e], keys == 0 ? 0 : sums[e] / all));
+          for (std::int64_t e = 0; e < d; ++e) {
+            const double expected = keys == 0 ? 0 : sums[e] / all,
+                         got = o.data<float>()[row * d + e];
+            REQUIRE((t == f32 ? are_near(got, expected) : std::abs(got - expected) < 2e-3));
+          }
         }
       }
       CHECK(k.kernels() <= classes.size());

@@ -237,6 +237,35 @@ TEST_CASE("a multiple may be asked of what is computed from sizes") {
   call(2, 3);
 }
 
+TEST_CASE("a kernel that is lowered with nothing known names the classes that calls can be of") {
+  const auto classes = [](const Lowered& l) {
+    for (const Remark& r : l.report({.arch = "sm_90a"}).remarks)
+      if (r.text.starts_with("classes of calls: ")) return r.text;
+    return std::string();
+  };
+  const auto of = [&](const Dim& m, const Dim& n) {
+    return classes(copy().lower(ShapeDtype{{m, n}, f16}));
+  };
+  CHECK(of(dim("m"), dim("n")) ==
+        "classes of calls: args[0].shape[1] a multiple of 8 or not; arrays below 2^31 elements or "
+        "not; extents below 2^31 and strides below 2^40 bytes or not: each that is called has a "
+        "kernel of its own, and at most 6 are kept");
+  CHECK_THAT(of(dim("m"), dim("n", {.multiple_of = 8})), !ContainsSubstring("a multiple of"));
+  CHECK(of(dim("m", {.at_most = 1000}), dim("n", {.multiple_of = 8, .at_most = 1000})).empty());
+  CHECK(of(64, 64).empty());
+  const Kernel add = pallas_call([](Ref x, Ref y, Ref o) { o[_] = x[_] + y[_]; },
+                                 [](ShapeDtype x, ShapeDtype) {
+                                   const BlockSpec piece{{64}, [](Index i) { return i; }};
+                                   return PallasCallOptions{.name = "add",
+                                                            .out_type = x,
+                                                            .grid = {cdiv(x.shape[0], 64)},
+                                                            .in_specs = {piece, piece},
+                                                            .out_specs = {piece}};
+                                 });
+  CHECK_THAT(classes(add.lower(ShapeDtype{{dim("m")}, f32}, ShapeDtype{{dim("n")}, f32})),
+             ContainsSubstring("args[0].shape[0] and args[1].shape[0] equal or not"));
+}
+
 TEST_CASE("a multiple that nothing can be is refused where it is asked for") {
   CHECK_THROWS_WITH(run(of_multiples(0), 4),
                     ContainsSubstring("require_multiple: expected a number from 1, given 0"));
