@@ -132,6 +132,16 @@ ExprId Expander::elected_of_block() {
       {e_.plain(Operator::equal, warpgroup_, number(agent_.first), bool_), first, elects});
 }
 
+namespace {
+
+// How many threads arrive at a barrier until it is complete.
+std::int64_t tellers(const lowered::Barriers& b) {
+  return b.by_warps ? std::int64_t{b.arrivals} * graph::warpgroup_threads / graph::warp_threads
+                    : b.arrivals;
+}
+
+}  // namespace
+
 // Barriers that know when copies are done. Of those that other blocks complete these know only when
 // they are made.
 void Expander::begin_fetches() {
@@ -146,7 +156,7 @@ void Expander::begin_fetches() {
       b_.add(
           thread::Call{.function = Row::mbarrier_init,
                        .args = {e_.sum(shared_place(all.storage) + Affine(barrier_bytes * k), u32),
-                                number(all.arrivals)}});
+                                number(tellers(all))}});
   if (l_.machine.has_tma()) b_.add(thread::Call{.function = Row::fence_mbarrier_init});
   b_.close();
   if (reach_other_blocks(l_))

@@ -294,6 +294,7 @@ ExprId Expander::slot_before(RingId number) {
 }
 
 // One thread of each warpgroup tells for all of it: its product is done when the thread knows it.
+// What threads have read each warp tells for itself.
 // What a user counts are Pallas threads, whatever they are made of.
 void Expander::expand_one(const lowered::Arrive& a) {
   if (a.bytes > 0)
@@ -301,7 +302,11 @@ void Expander::expand_one(const lowered::Arrive& a) {
         .function = Row::mbarrier_arrive_expect_tx,
         .args = {barrier_address(a.barrier, slot_of(a.barrier, a.slot)), number(a.bytes)}});
   std::vector<ExprId> conditions;
-  if (!is_one_thread_) {
+  if (l_.barriers[a.barrier].by_warps) {
+    b_.add(thread::Sync{.whole_warps = true});
+    conditions.push_back(
+        b_.let_once("tells_for_warp", false, e_.plain(Operator::equal, lane(), number(0), bool_)));
+  } else if (!is_one_thread_) {
     const bool of_each = is_wide() && !l_.barriers[a.barrier].by_hand;
     const ExprId in_warpgroup =
         of_each ? e_.plain(Operator::rem, thread_, number(graph::warpgroup_threads)) : thread_;

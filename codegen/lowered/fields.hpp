@@ -134,6 +134,7 @@ PALLADIUM_FIELDS(Barriers) {
   f("storage", x.storage);
   f("ring", x.ring);
   f("arrivals", x.arrivals);
+  f("by_warps", x.by_warps);
   f("by_hand", x.by_hand);
 }
 

@@ -56,7 +56,7 @@ Order::Facts Order::facts_of(const Statement& s) const {
 }
 
 // Who frees a slot says that it has been read: by all threads, where others read it than products,
-// of which each warpgroup knows by itself.
+// of which each warpgroup knows by itself, and where not each warp tells.
 void Order::add_barrier(const Statement& s, const Effect& e, std::vector<Touch>& touches) const {
   const Arrive* const arrive = std::get_if<Arrive>(&s.what);
   if (arrive == nullptr || arrive->bytes > 0) {
@@ -65,7 +65,8 @@ void Order::add_barrier(const Statement& s, const Effect& e, std::vector<Touch>&
     return;
   }
   const RingId ring = l_.barriers[arrive->barrier].ring;
-  if (!ring || (asked_ == Ask::threads && !read_by_threads_.contains(ring))) return;
+  const bool tells_all = read_by_threads_.contains(ring) && !l_.barriers[arrive->barrier].by_warps;
+  if (!ring || (asked_ == Ask::threads && !tells_all)) return;
   for (const StorageId read : l_.storages.ids())
     if (l_.storages[read].ring() == ring)
       touches.push_back({.room = moved({.storage = read}, -arrive->back),

@@ -46,7 +46,7 @@ void Run::begin(const std::vector<std::vector<Event>>& events) {
     const std::int64_t slots = m_.program->storages[m_.program->barriers[b].storage].shape[0];
     for (std::int64_t s = 0; s < slots; ++s) {
       Barrier& x = barriers_[static_cast<std::size_t>(m_.first_barrier[b] + s)];
-      x.arrivals = x.pending = m_.program->barriers[b].arrivals;
+      x.arrivals = x.pending = m_.program->barriers[b].arrivals + others_that_arrive(b, events);
     }
   }
   teams_.assign(events.size(), {});
@@ -58,6 +58,16 @@ void Run::begin(const std::vector<std::vector<Event>>& events) {
     for (int g = 0; g < groups; ++g) teams_[i].threads.push_back({.warpgroup = g});
     if (!a.is_one_thread) teams_[i].threads.push_back({.is_first = false});
   }
+}
+
+// Threads beside the first ones of warpgroups that tell for their warps: one of each agent.
+int Run::others_that_arrive(BarrierId b, const std::vector<std::vector<Event>>& events) const {
+  if (!m_.program->barriers[b].by_warps) return 0;
+  return static_cast<int>(std::ranges::count_if(events, [&](const std::vector<Event>& of_agent) {
+    return std::ranges::any_of(of_agent, [&](const Event& e) {
+      return e.act->kind == Kind::arrive && e.act->barrier == b;
+    });
+  }));
 }
 
 bool Run::is_open(const Event& e) const {
@@ -83,7 +93,8 @@ void Run::perform(const Event& e) {
   }
   case Kind::arrive:
     for (Thread& t : teams_[static_cast<std::size_t>(agent_)].threads)
-      if (t.is_first) arrive(e, happen(t), 0, true);
+      if (t.is_first || m_.program->barriers[e.act->barrier].by_warps)
+        arrive(e, happen(t), 0, true);
     return;
   case Kind::wait: return wait(e);
   case Kind::close: return close(e);

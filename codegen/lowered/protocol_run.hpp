@@ -71,6 +71,7 @@ class Run {
 
   void begin(const std::vector<std::vector<Event>>& events);
   bool advance(int agent);
+  int others_that_arrive(BarrierId b, const std::vector<std::vector<Event>>& events) const;
   bool is_open(const Event& e) const;
   void perform(const Event& e);
   void access(const Event& e);

@@ -106,6 +106,8 @@ struct Barriers {
   StorageId storage = {};
   RingId ring = {};
   int arrivals = 1;
+  /// Each warp of who arrives tells for itself: it has read what it reads, whatever others have.
+  bool by_warps = false;
   bool by_hand = false;  // a user says who arrives and waits, and made it for so many
 };
 

@@ -265,7 +265,8 @@ class BarrierWaits {
 // needs goes on across the step where the last one stands in the loop's epilogue, or where the loop
 // is gone through once and others are filled meanwhile: that slot is freed in the next iteration,
 // behind the first wait for the product, and in the epilogue, or behind a loop whose text goes over
-// its slots, if the producer goes on.
+// its slots, if the producer goes on. What threads read, too, each warp frees for itself, unless
+// all threads wait for each other behind that for what one of them gives others.
 class Releases {
  public:
   Releases(const Program& l, const Statements& agent) : l_(l), fills_(rings_filled(l, agent)) {
@@ -273,6 +274,8 @@ class Releases {
     needed_ = Order(l, Order::Ask::groups).missing(agent);
     find(agent, {}, false);
   }
+
+  const std::set<RingId>& by_warps() const { return by_warps_; }
 
   void add(Statements& list) {
     Statements out;
@@ -305,6 +308,7 @@ class Releases {
 
   void free(const Statements& list, std::size_t step, Place around, bool comes_again) {
     const RingId ring = std::get<Advance>(list[step].what).ring;
+    if (is_freed_by_warps(list, step, ring)) by_warps_.insert(ring);
     const int left = around.list == nullptr ? 0 : products_left(list, step, around, comes_again);
     if (left == 0) return arrive(list[step], ring, 0);
     arrive(first_wait(list, ring, left), ring, 1);
@@ -313,6 +317,34 @@ class Releases {
     arrive(loop.is_rotated() ? first_wait(*loop.epilogue, ring, left)
                              : *waits_behind(around, ring, left),
            ring, 1);
+  }
+
+  // Whether threads read the slot, and none of them stores behind that what others read.
+  bool is_freed_by_warps(const Statements& list, std::size_t step, RingId ring) const {
+    std::size_t last = step;
+    while (last > 0 && !reads_by_threads(list[last - 1], ring)) --last;
+    if (last == 0) return false;
+    std::set<StorageId> stored;
+    const auto is_read = [&](const Effect& e) {
+      return e.reads() && e.storage && stored.contains(e.storage);
+    };
+    const auto add_stored = [&](const Effect& e) {
+      const bool by_threads = e.writes() && e.storage && e.proxy != device::Proxy::async;
+      if (by_threads && l_.storages[e.storage].in_shared()) stored.insert(e.storage);
+      return false;
+    };
+    for (std::size_t i = last - 1; i < step; ++i) {
+      if (any_effect(l_, list[i], is_read)) return false;
+      any_effect(l_, list[i], add_stored);
+    }
+    return true;
+  }
+
+  bool reads_by_threads(const Statement& s, RingId ring) const {
+    return any_effect(l_, s, [&](const Effect& e) {
+      return e.reads() && e.storage && l_.storages[e.storage].ring() == ring &&
+             e.proxy != device::Proxy::async;
+    });
   }
 
   // How many products, from the last one on that reads the slot, the iteration leaves in flight.
@@ -324,7 +356,10 @@ class Releases {
     const bool alone = repeats(*around.statement()) && !loop.is_rotated();
     if (!rotated && !(alone && is_worth_waiting(l_.rings[ring]))) return 0;
     std::size_t last = step;
-    while (last > 0 && !reads(list[last - 1], ring)) --last;
+    const auto is_aside = [&](const Statement& s) {
+      return !reads(s, ring) || (by_warps_.contains(ring) && !is_wgmma(s));
+    };
+    while (last > 0 && is_aside(list[last - 1])) --last;
     if (last == 0 || !is_wgmma(list[last - 1])) return 0;
     int begun = 1;
     for (std::size_t i = last; i < list.size(); ++i) {
@@ -398,6 +433,7 @@ class Releases {
   const Program& l_;
   const std::set<RingId> fills_;
   Needed needed_ = {};  // by others than who frees slots
+  std::set<RingId> by_warps_ = {};
   std::map<const Statement*, std::vector<Arrive>> before_ = {};
 };
 
@@ -503,7 +539,10 @@ void complete(Program& l, bool is_crowded) {
     expect_copies(l, list);
     close_groups(l, list);
     barriers.await(list);
-    Releases(l, list).add(list);
+    Releases releases(l, list);
+    for (const RingId r : releases.by_warps())
+      l.barriers[l.rings[r].empty_barriers].by_warps = true;
+    releases.add(list);
     await_groups(list, Order(l, Order::Ask::groups).missing(list));
   });
   count_arrivals(l);

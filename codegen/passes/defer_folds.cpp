@@ -1,0 +1,218 @@
+// sum + fold(x), carried through a loop with products, is a sum in parts that no thread shares:
+// threads add up by themselves in the loop, and meet once behind it.
+//
+// Of x, of which the result has fewer elements than there are threads, only so many are folded in
+// an iteration that the parts are of one thread each. Where others keep x in registers the parts
+// would be of other threads than have it: what is loaded for it is for products, beside it, alone.
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+
+#include "codegen/passes/analysis.hpp"
+#include "codegen/passes/passes.hpp"
+
+namespace palladium::passes {
+namespace {
+
+using graph::Extents;
+using graph::Graph;
+using graph::Inst;
+using graph::Op;
+using graph::RegionId;
+using graph::Type;
+
+constexpr std::int64_t most_registers = 8;     // of parts, of a thread
+constexpr std::int64_t elements_together = 8;  // that a thread reads at once
+
+/// carry + fold(x), the fold with other dimensions of one element.
+struct Sum {
+  ValueId add = graph::no_value, fold = graph::no_value;
+  std::size_t addend = 0;          // of the operands of `add`
+  std::vector<ValueId> moves = {};  // from the fold to the addend
+};
+
+/// Of x, of rank 1 or 2, along the dimension that vanishes.
+struct Parts {
+  Extents cut = {}, kept = {};  // x in parts; what is left of it
+  std::int64_t dimension = 0;   // of `cut`, that vanishes in the loop
+  std::int64_t part = 0;        // of `kept`, that vanishes behind it
+};
+
+class Deferral {
+ public:
+  explicit Deferral(Program& l) : l_(l), g_(l.graph) {}
+
+  void run() {
+    for (const graph::Body& b : g_.bodies) visit(b.region);
+    if (changed_) l_.uses = uses_of(g_);
+  }
+
+ private:
+  // Inner loops first: what is left behind them outer ones carry.
+  void visit(RegionId r) {
+    for (const ValueId v : std::vector(g_[r].insts)) {
+      for (const RegionId inner : g_[v].regions) visit(inner);
+      if (g_[v].op != Op::Loop || !multiplies(g_[v].regions[0])) continue;
+      for (std::size_t c = 0; c < graph::LoopView::of(g_[v]).carries.size(); ++c) defer(v, c);
+    }
+  }
+
+  bool multiplies(RegionId r) const {
+    return std::ranges::any_of(g_[r].insts, [&](ValueId v) { return g_[v].op == Op::Dot; });
+  }
+
+  void defer(ValueId loop, std::size_t carry) {
+    const Analysis a(g_);
+    const std::optional<Sum> sum = sum_of(a, loop, carry);
+    if (!sum) return;
+    const std::optional<Parts> parts = parts_of(g_[sum->fold]);
+    if (!parts || !is_for_products(a, g_[sum->fold].args[0])) return;
+    add_parts(loop, carry, *sum, *parts);
+    changed_ = true;
+  }
+
+  std::optional<Sum> sum_of(const Analysis& a, ValueId loop, std::size_t carry) const {
+    const graph::Repeated repeated = graph::Repeated::of(g_[loop]);
+    const graph::Region& body = g_[repeated.region];
+    const ValueId before = body.params[repeated.first + carry];
+    Sum sum{.add = body.yields[carry]};
+    const Inst& add = g_[sum.add];
+    if (add.op != Op::Add || a.uses(sum.add) != 1 || a.uses(before) != 1) return {};
+    sum.addend = add.args[0] == before ? 1 : 0;
+    if (add.args[1 - sum.addend] != before) return {};
+    ValueId v = add.args[sum.addend];
+    for (; is_move(v) && a.uses(v) == 1; v = g_[v].args[0]) sum.moves.push_back(v);
+    if (g_[v].op != Op::ReduceSum || a.uses(v) != 1) return {};
+    if (a.region[index(v)] != repeated.region) return {};
+    sum.fold = v;
+    return sum;
+  }
+
+  bool is_move(ValueId v) const {
+    const Inst& i = g_[v];
+    return i.op == Op::Reshape ||
+           (i.op == Op::Broadcast && graph::element_count(i.type.shape) ==
+                                         graph::element_count(g_[i.args[0]].type.shape));
+  }
+
+  // So few that the threads have one each, of neighbours that they read together.
+  std::optional<Parts> parts_of(const Inst& fold) const {
+    const Type& x = g_[fold.args[0]].type;
+    const auto dimensions = graph::dimensions(fold);
+    if (dimensions.size() != 1 || x.shape.size() > 2) return {};
+    const auto d = static_cast<std::size_t>(dimensions[0]);
+    const bool is_last = d + 1 == x.shape.size();
+    const std::int64_t along = x.shape[d], results = graph::element_count(fold.type.shape);
+    const std::int64_t least = is_last ? elements_together : 1;
+    std::int64_t parts = 1;
+    while (results * parts < l_.threads() && along % (2 * parts) == 0 && along / parts > least)
+      parts *= 2;
+    if (parts == 1 || results * parts > most_registers * l_.threads()) return {};
+    Parts p{.cut = x.shape, .kept = x.shape, .dimension = dimensions[0], .part = dimensions[0]};
+    p.kept[d] = parts;
+    p.cut[d] = is_last ? parts : along / parts;
+    p.cut.insert(p.cut.begin() + dimensions[0] + 1, is_last ? along / parts : parts);
+    p.dimension += is_last;
+    return p;
+  }
+
+  // Whether what it is computed of element by element is loaded, for products and for it alone.
+  bool is_for_products(const Analysis& a, ValueId x) const {
+    std::set<ValueId> seen;
+    std::vector<ValueId> stack{x};
+    bool loads = false;
+    while (!stack.empty()) {
+      const ValueId v = stack.back();
+      stack.pop_back();
+      if (!seen.insert(v).second || g_[v].op == Op::Constant) continue;
+      loads |= g_[v].op == Op::Load;
+      if (g_[v].op == Op::Load) continue;
+      if (!graph::is_elementwise(g_[v].op)) return false;
+      stack.insert(stack.end(), g_[v].args.begin(), g_[v].args.end());
+    }
+    return loads && std::ranges::all_of(seen, [&](ValueId v) {
+             return g_[v].op == Op::Constant ||
+                    (a.yielded[index(v)].empty() &&
+                     std::ranges::all_of(a.users[index(v)], [&](ValueId u) {
+                       return g_[u].op == Op::Dot || seen.contains(u) || g_[u].args[0] == x;
+                     }));
+           });
+  }
+
+  void add_parts(ValueId loop, std::size_t carry, const Sum& sum, const Parts& p) {
+    const Location at = g_.location(sum.fold);
+    const DType t = g_[sum.fold].type.dtype;
+    const Type kept = Type::value(t, p.kept);
+    const ValueId x = g_[sum.fold].args[0];
+    const Inst behind = g_[sum.fold];
+    const ValueId cut = g_.add({Op::Reshape, Type::value(t, p.cut), {}, {x}, {}}, at);
+    insert_before(g_, cut, sum.fold);
+    g_[sum.fold].args = {cut};
+    g_[sum.fold].attr.ints = {p.dimension};
+    g_[sum.fold].type = kept;
+    g_[sum.add].args[sum.addend] = sum.fold;
+    g_[sum.add].type = kept;
+    const graph::Repeated repeated = graph::Repeated::of(g_[loop]);
+    g_[g_[repeated.region].params[repeated.first + carry]].type = kept;
+    const std::span<const ValueId> carries = graph::LoopView::of(g_[loop]).carries;
+    const ValueId begin = carries[carry];
+    const auto place = static_cast<std::size_t>(&carries[carry] - g_[loop].args.data());
+    const ValueId zeros = g_.add({Op::Constant, kept, {}, {}, {}}, at);
+    insert_before(g_, zeros, loop);
+    g_[loop].args[place] = zeros;
+    const Analysis a(g_);
+    for (const ValueId get : a.users[index(loop)])
+      if (g_[get].op == Op::Get && graph::result_of(g_[get]) == carry)
+        add_up(get, begin, behind, sum, p, a);
+  }
+
+  // Behind the loop: the parts, moved as the fold was, and what the sum began with.
+  void add_up(ValueId get, ValueId begin, Inst fold, const Sum& sum, const Parts& p,
+              const Analysis& a) {
+    const Location at = g_.location(get);
+    const Type whole = g_[get].type;
+    ValueId last = get;
+    const auto add = [&](Inst i) {
+      const ValueId v = g_.add(std::move(i), at);
+      insert_behind(v, last, a.region[index(get)]);
+      return last = v;
+    };
+    g_[get].type = Type::value(fold.type.dtype, p.kept);
+    fold.attr.ints = {p.part};
+    fold.args = {get};
+    ValueId v = add(std::move(fold));
+    for (auto move = sum.moves.rbegin(); move != sum.moves.rend(); ++move) {
+      Inst i = g_[*move];
+      i.args = {v};
+      v = add(std::move(i));
+    }
+    v = add({Op::Add, whole, {}, {begin, v}, {}});
+    replace(get, v);
+  }
+
+  void insert_behind(ValueId v, ValueId before, RegionId r) {
+    std::vector<ValueId>& insts = g_[r].insts;
+    insts.insert(std::ranges::find(insts, before) + 1, v);
+  }
+
+  // Users behind the parts use what they add up to.
+  void replace(ValueId get, ValueId by) {
+    std::set<ValueId> own;
+    for (ValueId v = by; v != get; v = g_[v].args.back()) own.insert(v);
+    for (std::uint32_t n = 0; n < g_.insts.size(); ++n)
+      if (const ValueId user(static_cast<int>(n)); !own.contains(user))
+        std::ranges::replace(g_[user].args, get, by);
+    for (graph::Region& r : g_.regions) std::ranges::replace(r.yields, get, by);
+  }
+
+  Program& l_;
+  Graph& g_;
+  bool changed_ = false;
+};
+
+}  // namespace
+
+void defer_folds(Program& l) { Deferral(l).run(); }
+
+}  // namespace palladium::passes
