@@ -143,8 +143,10 @@ void Tracer::settle_extents() {
       if (g[v].op != Op::DimValue) continue;
       const auto symbol = graph::symbol_of(g[v]);
       if (std::ranges::find(symbols, symbol) == symbols.end())
-        fail(g.location(v), "dim_as_value: '" + symbol_name(symbol) +
-                                "' is in the extent of no array, so that no call gives it a value");
+        fail(g.location(v),
+             "dim_as_value: '" + symbol_name(symbol) +
+                 "' is in the extent of no array, so that no call gives it a value; the sizes of a "
+                 "call's arrays are those of the types that an options function gets");
     }
   graph::keep_unknown_in_memory(g);
 }

@@ -67,6 +67,32 @@ TEST_CASE_METHOD(Recorded, "a program whose manifest was warmed compiles nothing
   check_error(other({"show", "blur", "--ptx"}, {{"PALLADIUM_JIT", "off"}}), 1, "'blur' for sm_90a");
 }
 
+TEST_CASE(
+    "a manifest has the classes that were called and those that other sizes are of, counted") {
+  const Tool machine, other;
+  const auto run = [](const Tool& tool, std::size_t n, std::vector<Variable> environment) {
+    const std::string x = tool.folder / "x.npy", o = tool.folder / "o.npy";
+    write_npy(x, "<f4", "(" + std::to_string(n) + ",)", std::vector<float>(n, 1));
+    environment.push_back({"FAKE_CUDA_ARCH", "90"});
+    return tool({"run", "add", "--in", x, "--in", x, "--out", o}, environment);
+  };
+  const std::string path = machine.folder / "kernels.json";
+  REQUIRE(run(machine, 8, {{"PALLADIUM_RECORD", path}}).status == 0);
+  const Json report = other.json({"warm", path, "--arch", "sm_90a"});
+  CHECK(report.at("reached") == 1);
+  CHECK(report.at("reachable") == 2);  // of lengths that are no multiples of 4, and of all
+  CHECK(report.at("compiled") == 3);
+  CHECK_THAT(other({"warm", path, "--arch", "sm_90a"}).out,
+             ContainsSubstring("1 kernel was called, 2 can be by arrays of other sizes"));
+  for (const std::size_t n : {8, 1000, 1, 1001}) {
+    INFO(n << " elements");
+    const Finished ran = run(other, n, {{"PALLADIUM_JIT", "off"}, fake_gpu()});
+    INFO(ran.err);
+    CHECK(ran.status == 0);
+    CHECK_THAT(ran.err, !ContainsSubstring("serves this call"));
+  }
+}
+
 TEST_CASE_METHOD(Recorded, "a manifest is listed and each of its kernels shown") {
   const Json all = machine.json({"show", path()});
   REQUIRE(all.at("kernels").size() == 2);

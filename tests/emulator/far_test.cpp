@@ -4,6 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstring>
+#include <vector>
 
 #include "codegen/graph/graph.hpp"
 #include "tests/support/targets.hpp"
@@ -161,4 +162,41 @@ TEST_CASE("rows are gathered of an array of 2^31 - 1 rows, the last among them")
     const auto* const found = static_cast<const std::uint16_t*>(o.data());
     for (std::int64_t i = 0; i < 3; ++i) CHECK(found[i * 8 + 3] == chosen[i] % 99);
   }
+}
+
+TEST_CASE("of a vector of 2^31 - 1 elements a few blocks are visited, the last among them") {
+  constexpr std::int64_t n = INT32_MAX;
+  const Reserved memory(static_cast<std::size_t>(n));
+  if (!memory.is_there()) SKIP("no room for 2 GB of addresses");
+  auto* const elements = static_cast<std::uint8_t*>(memory.data());
+  elements[0] = 3, elements[n / 2] = 9, elements[n - 1] = 7;
+  const Array x = Array::view(memory.data(), {n}, u8);
+  // Blocks by index maps, and slices of the whole Ref.
+  const Kernel blocks = pallas_call(
+      [](Ref x, Ref o) { o[_] = sum(i32(x[_]), {.axis = 0, .keepdims = true}); },
+      [](ShapeDtype x) {
+        const Dim last = cdiv(x.shape[0], 128) - 1;
+        return PallasCallOptions{
+            .name = "few_blocks",
+            .out_type = {{3}, i32},
+            .grid = {3},
+            .in_specs = {{{128}, [=](Index i) { return dim_as_value(last) * i / 2; }, {.fill = 0}}},
+            .out_specs = {{{1}, [](Index i) { return i; }}}};
+      });
+  const Kernel slices = pallas_call(
+      [](Ref x, Ref o) {
+        const Value size = x.shape()[0], middle = size / 2;
+        o[0] = sum(i32(x[{ds(0, 64)}]));
+        o[1] = sum(i32(x[{ds(middle, 64)}]));
+        o[2] = sum(i32(x[{ds(size - 64, 64)}]));
+      },
+      [](ShapeDtype) {
+        return PallasCallOptions{.name = "few_slices", .out_type = {{3}, i32}};
+      });
+  for (const Target target : {Target::interpreter, Target::emulator})
+    for (const Kernel& k : {blocks, slices}) {
+      const Array o = k.on(target)(x);
+      CHECK(std::vector<std::int32_t>(o.data<std::int32_t>(), o.data<std::int32_t>() + 3) ==
+            std::vector<std::int32_t>{3, 9, 7});
+    }
 }
