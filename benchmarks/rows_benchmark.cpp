@@ -4,7 +4,7 @@
 //
 //   benchmark_rows [--out FOLDER]
 //
-// $PALLADIUM_NVDISASM names the disassembler. In FOLDER the cubins stay.
+// $PALLADIUM_NVDISASM names the disassembler. In FOLDER the texts and cubins stay.
 #include <stdlib.h>
 
 #include <cstdio>
@@ -93,6 +93,7 @@ class Lines {
     std::ofstream(path, std::ios::binary)
         .write(reinterpret_cast<const char*>(cubin.data()),
                static_cast<std::streamsize>(cubin.size()));
+    std::ofstream(fmt::format("{}/{}.cu", folder_, count_)) << k.lowered.cuda_source();
     std::string arguments;
     for (int a = 0; a < k.arrays; ++a) arguments += arguments.empty() ? "-" : ",-";
     for (const std::int64_t n : numbers) arguments += fmt::format(",{}", n);

@@ -65,7 +65,7 @@ void Nest::open_repetition(int d) {
 // What is left of a thread's elements from the repetition on is known before the loop.
 void Nest::break_at(int d, const Dim& extent) {
   const Affine place = repetition(d) * layout_.tile(d);
-  const Affine first = coordinates_[static_cast<std::size_t>(d)].without(element_) + place * -1;
+  const Affine first = first_of_repetition(d) + place * -1;
   const ExprId left = e_.sum(Affine::term(e_.as(i32, dim(extent))) + first * -1);
   ExprId goes_on = e_.plain(Operator::less, e_.sum(place), left, bool_);
   if (const std::int64_t whole = whole_repetitions(d, extent); whole > 0)

@@ -148,18 +148,27 @@ void Elements::add_range(Bounds& bounds, const Coordinates& c, const Extents& sh
 
 // ---- elements that nobody wants
 
-// Whether the first element of a thread's repetition says that it has none.
-bool Elements::ends_loop(const NestEnd& end) const {
-  const auto d = static_cast<std::size_t>(end.dimension);
-  const Affine first = coordinates_[d].without(element_);
-  constexpr Depends inside = thread::on_group | on_element | in_element;
-  return layout_.repetitions(end.dimension) > 1 && (e_.depends(first) & inside) == 0;
+// The first of a thread's elements of the repetitions that the loops stand at.
+Affine Elements::first_of_repetition(int d) const {
+  const Affine first = coordinates_[static_cast<std::size_t>(d)].without(element_);
+  return group_ == no_expr ? first : first.without(group_);
 }
 
-// Then the first of a vector speaks for all of it.
+// Whether the first element of a thread's repetition says that it has none.
+bool Elements::ends_loop(const NestEnd& end) const {
+  constexpr Depends inside = thread::on_group | on_element | in_element;
+  return layout_.repetitions(end.dimension) > 1 &&
+         (e_.depends(first_of_repetition(end.dimension)) & inside) == 0;
+}
+
+// Then it speaks for all of them, which follow each other along the dimension.
 bool Elements::ends_vectors(const NestEnd& end) const {
-  const bool is_along = vector_ > 1 && end.dimension + 1 == layout_.rank();
-  return ends_loop(end) && (!is_along || multiple_of(extent_of(g_, end), g_.facts) % vector_ == 0);
+  std::int64_t together = 1;
+  for (const std::uint32_t bit : fields_of(layout_, layout_.reg, end.dimension)) {
+    if (bit != 0 && bit != together) return false;
+    if (bit != 0) together *= 2;
+  }
+  return ends_loop(end) && multiple_of(extent_of(g_, end), g_.facts) % together == 0;
 }
 
 bool Elements::is_before_end(const Affine& x, const Dim& extent) const {

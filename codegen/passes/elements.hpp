@@ -105,6 +105,7 @@ class Elements : protected Addresses {
   Bounds padding(const DimMap& map) const;
   /// What an access is subject to: its bounds and those of the padding.
   Bounds bounds_of(const Address& a, const DimMap& map) const;
+  Affine first_of_repetition(int d) const;
   /// The extents that loops over repetitions of the dimension end at.
   std::vector<Dim> ends_along(int d) const;
   /// Whether a condition holds of the element at `c` since loops end where it does not.

@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 
 #include "codegen/graph/extents.hpp"
 #include "codegen/lowered/effects.hpp"
@@ -117,9 +118,33 @@ class Ending {
   }
 
   void add_of_fold(const Reduce& s, ValueId value, const Coordinates& c, Ends& found) {
+    found = identity_ends(s.inst, value, c, 0);
+  }
+
+  // Where a value that the fold takes is its identity.
+  Ends identity_ends(ValueId fold, ValueId value, const Coordinates& c, int depth) {
+    constexpr int deepest = 8;
     const Inst& i = g_[value];
-    if (l_.storage_of[value] || i.op != Op::Select || !is_identity(s.inst, i.args[2])) return;
-    add_of_condition(i.args[0], c, found);
+    Ends found;
+    if (depth > deepest) return found;
+    if (i.op == Op::Select && is_identity(fold, i.args[2])) {
+      found = identity_ends(fold, i.args[1], c, depth + 1);
+      add_of_condition(i.args[0], c, found);
+    } else if (keeps_zeros(i.op) && fold_of(g_[fold].op) == thread::Fold::sum) {
+      found = identity_ends(fold, i.args[0], c, depth + 1);
+      for (const ValueId a : std::span(i.args).subspan(1)) {
+        const Ends other = identity_ends(fold, a, c, depth + 1);
+        std::erase_if(found,
+                      [&](const NestEnd& e) { return std::ranges::find(other, e) == other.end(); });
+      }
+    }
+    return found;
+  }
+
+  // Of zeros they make one.
+  static bool keeps_zeros(Op op) {
+    return op == Op::Cast || op == Op::Neg || op == Op::Abs || op == Op::Add || op == Op::Sub ||
+           op == Op::Mul;
   }
 
   bool is_identity(ValueId fold, ValueId v) const {

@@ -200,6 +200,67 @@ TEST_CASE("rows that are only moved, or computed of, end where they do, however 
   });
 }
 
+TEST_CASE("rows that are masked by hand end where their masks do, of vectors of any length") {
+  constexpr std::int64_t block = 4096;
+  const auto normed = [](const Dim& n, DType t) {
+    return pallas_call(
+        [=](Ref x, Ref o, Ref largest) {
+          const Value inside = iota(i32, {1, block}, 1) < dim_as_value(n);
+          const Value count = dim_as_value(n).astype(f32);
+          const Value v = where(inside, x[_].astype(f32), 0.0f);
+          const Value centred = where(inside, v - sum(v, along) / count, 0.0f);
+          largest[_] = max(where(inside, v, -std::numeric_limits<float>::infinity()), along);
+          o[_] = (centred * rsqrt(sum(centred * centred, along) / count + 1e-5f)).astype(t);
+        },
+        PallasCallOptions{.name = "masked",
+                          .out_type = {{{2, n}, t}, {{2, 1}, f32}},
+                          .grid = {2},
+                          .in_specs = {{{1, block},
+                                        [](Index i) {
+                                          return Indices{i, 0};
+                                        }}},
+                          .out_specs = {{{1, block},
+                                         [](Index i) {
+                                           return Indices{i, 0};
+                                         }},
+                                        {{1, 1}, [](Index i) {
+                                           return Indices{i, 0};
+                                         }}}});
+  };
+  for_each_target("masked", [&](Target target) {
+    for (const DType t : {f32, bf16})
+      for (const std::int64_t of : {1, 4, 8})
+        for (const std::int64_t about :
+             {1, 8, 133, 1000, 1024, 1025, 2047, 3080, 4095, 4096, 4200}) {
+          const std::int64_t n = about / of * of;
+          if (n == 0) continue;
+          const Kernel k = normed(dim("n", {.multiple_of = of}), t);
+          const Array x = numbers({2, n}).astype(t), v = x.astype(f32);
+          const Array given = on(target, Array::empty({2, n}, t)),
+                      largest = on(target, Array::empty({2, 1}, f32));
+          k.on(target).into({given, largest}, {on(target, x)});
+          const Array o = on_cpu(given).astype(f32), tops = on_cpu(largest);
+          for (std::int64_t r = 0; r < 2; ++r) {
+            const float* const row = v.data<float>() + r * n;
+            const std::int64_t seen = std::min(n, block);
+            CAPTURE(t, of, n, r);
+            REQUIRE(tops.data<float>()[r] == *std::max_element(row, row + seen));
+            double sum = 0, squares = 0;
+            for (std::int64_t i = 0; i < seen; ++i) sum += row[i];
+            const double mean = sum / static_cast<double>(n);
+            for (std::int64_t i = 0; i < seen; ++i) squares += (row[i] - mean) * (row[i] - mean);
+            const double scale = 1 / std::sqrt(squares / static_cast<double>(n) + 1e-5);
+            double worst = 0;
+            for (std::int64_t i = 0; i < seen; ++i) {
+              const double off = o.data<float>()[r * n + i] - (row[i] - mean) * scale;
+              worst = off == off ? std::max(worst, std::abs(off)) : INFINITY;
+            }
+            REQUIRE(worst <= (t == f32 ? 1e-4 : 2e-2));
+          }
+        }
+  });
+}
+
 TEST_CASE("parts of a bounded block, loops over them and what they carry end with the row") {
   // Of slices from a number on, and by a stride.
   check_rows(of_rows([](Ref x) {
