@@ -103,24 +103,44 @@ std::string_view register_type(const Wgmma& op) {
   return op.d == "f32" ? "f32" : op.d == "f16" ? "u32" : "i32";
 }
 
+/// Whether registers of A hold four elements each.
+bool is_of_bytes(const Wgmma& op) { return op.k == 32; }
+
+/// Of what holds elements that share registers these are seen: arrays of the elements, too.
+std::string_view array_of(bool shares, std::string_view type, std::string_view own) {
+  return shares ? own : type;
+}
+
 /// From its template parameters to the last parameter that both halves have.
 std::string head(const Wgmma& op) {
   std::string_view transposes;
   if (op.has_transposes())
     transposes =
         op.rs ? "bool TransposeB = false, " : "bool TransposeA = false, bool TransposeB = false, ";
+  const bool shares_d = op.d == "f16", shares_a = op.rs && is_of_bytes(op);
+  const std::string a =
+      op.rs ? fmt::format("const {} (&a)[SizeA]", array_of(shares_a, "u32", "A")) : "u64 a";
   return fmt::format(
-      "template <{}int First = 0{}, int Size{}>\n"
+      "template <{}int First = 0{}, {}int Size{}{}>\n"
       "PL_FN void {}({} (&d)[Size], {}, u64 b, bool accumulate",
-      transposes, op.rs ? ", int FirstA = 0" : "", op.rs ? ", int SizeA" : "", op.name(),
-      register_type(op), op.rs ? "const u32 (&a)[SizeA]" : "u64 a");
+      transposes, op.rs ? ", int FirstA = 0" : "", shares_d ? "class D, " : "",
+      shares_a ? ", class A" : "", op.rs ? ", int SizeA" : "", op.name(),
+      array_of(shares_d, register_type(op), "D"), a);
 }
 
 /// What both halves check.
 std::string check(const Wgmma& op) {
-  return fmt::format("  static_assert(First + {} <= Size{});\n", op.registers(),
-                     op.rs ? " && FirstA + 4 <= SizeA" : "");
+  return fmt::format("  static_assert(First + {} <= int(sizeof d / 4){});\n{}{}", op.registers(),
+                     op.rs ? " && FirstA + 4 <= int(sizeof a / 4)" : "",
+                     op.d == "f16" ? "  u32* const sums = reinterpret_cast<u32*>(d);\n" : "",
+                     op.rs && is_of_bytes(op)
+                         ? "  const u32* const left = reinterpret_cast<const u32*>(a);\n"
+                         : "");
 }
+
+/// What registers are called behind that.
+std::string_view sums_of(const Wgmma& op) { return op.d == "f16" ? "sums" : "d"; }
+std::string_view left_of(const Wgmma& op) { return is_of_bytes(op) ? "left" : "a"; }
 
 std::string cuda_text(const Wgmma& op) {
   const int r = op.registers(), b = r + (op.rs ? 4 : 1);
@@ -143,8 +163,8 @@ std::string cuda_text(const Wgmma& op) {
 )",
       head(op), check(op), b + 1, op.n, op.k, op.d, op.a, op.b, list(r, "%#"),
       op.rs ? "{" + list(4, "%#", r) + "}" : fmt::format("%{}", r), b, tail,
-      list(r, op.d == "f32" ? "\"+f\"(d[First + #])" : "\"+r\"(d[First + #])"),
-      op.rs ? list(4, "\"r\"(a[FirstA + #])") : "\"l\"(a)", transposes);
+      list(r, fmt::format("\"+{}\"({}[First + #])", op.d == "f32" ? "f" : "r", sums_of(op))),
+      op.rs ? list(4, fmt::format("\"r\"({}[FirstA + #])", left_of(op))) : "\"l\"(a)", transposes);
 }
 
 std::string cpu_text(const Wgmma& op) {
@@ -157,12 +177,13 @@ std::string cpu_text(const Wgmma& op) {
   return fmt::format(
       R"({}, PL_LINE) {{
 {}  static constexpr detail::Wgmma op = {{{}, {}, {}, {}, {}, {}, {}}};
-  detail::host.wgmma(&op, d + First, {}, b, accumulate, line);
+  detail::host.wgmma(&op, {} + First, {}, b, accumulate, line);
 }}
 )",
       head(op), check(op), op.n, op.k, format(op.d), format(op.a), format(op.b),
       op.has_transposes() && !op.rs ? "TransposeA" : "false",
-      op.has_transposes() ? "TransposeB" : "false", op.rs ? "a + FirstA, 0" : "nullptr, a");
+      op.has_transposes() ? "TransposeB" : "false", sums_of(op),
+      op.rs ? fmt::format("{} + FirstA, 0", left_of(op)) : "nullptr, a");
 }
 
 /// pl::wgmma_... in `kernel`, without the rows of the table.

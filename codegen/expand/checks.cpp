@@ -8,7 +8,7 @@ namespace palladium::expand {
 using graph::Op;
 
 bool Nest::may_leave(ValueId ref) const {
-  for (ValueId v = ref; g_[v].op != Op::Param; v = g_[v].args[0]) {
+  for (ValueId v = ref; !g_.is_base(v); v = g_[v].args[0]) {
     if (g_[v].op != Op::At) continue;
     const Extents& from = g_[g_[v].args[0]].type.shape;
     const std::vector<graph::SubscriptDim> dims = graph::Subscript::of(g_[v]).dims;

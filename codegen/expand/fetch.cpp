@@ -182,7 +182,7 @@ void Expander::begin_phases() {
 }
 
 void Expander::check_view(ValueId access, ExprId test) {
-  for (ValueId view = g_[access].args[0]; g_[view].op != Op::Param; view = g_[view].args[0]) {
+  for (ValueId view = g_[access].args[0]; !g_.is_base(view); view = g_[view].args[0]) {
     std::size_t operand = 1;
     const std::vector<graph::SubscriptDim> dims = graph::Subscript::of(g_[view]).dims;
     for (std::size_t d = 0; d < dims.size(); ++d)
@@ -214,7 +214,7 @@ void Expander::check_box(ValueId load, const graph::SubscriptDim& d, std::int64_
 std::vector<ExprId> Expander::box_origin(ValueId access) {
   ValueId view = g_[access].args[0];
   std::vector<Affine> at(g_[view].type.shape.size());
-  for (; g_[view].op != Op::Param; view = g_[view].args[0]) {
+  for (; !g_.is_base(view); view = g_[view].args[0]) {
     std::vector<Affine> inner;
     std::size_t next = 0, operand = 1;
     for (const graph::SubscriptDim& d : graph::Subscript::of(g_[view]).dims) {
@@ -270,7 +270,10 @@ void Expander::for_each_run(const graph::Inst& access, const std::vector<ExprId>
 // place of each in the array, and the bytes before it. What has no panels is rows, whole ones.
 template <class F>
 void Expander::for_each_box(ValueId access, StorageId storage, BoxId tensor_box, F&& copy) {
-  if (graph::MemoryView::of(g_[access]).mask == graph::no_value) check_view(access, no_expr);
+  const bool leaves = graph::is_async_op(g_[access].op)
+                          ? graph::CopyView::of(g_[access]).beyond != graph::Beyond::none
+                          : graph::MemoryView::of(g_[access]).mask != graph::no_value;
+  if (!leaves) check_view(access, no_expr);
   const std::vector<ExprId> origin = box_origin(access);
   const Storage& s = l_.storages[storage];
   const lowered::TensorBox& box = l_.tensor_boxes[tensor_box];
@@ -366,7 +369,7 @@ ExprId Expander::in_block(ExprId address, ValueId block) {
 // Of a view's first element the coordinates in its root.
 std::vector<Affine> Expander::origin_in_root(ValueId view, ValueId access) {
   std::vector<Affine> at(g_[view].type.shape.size());
-  for (; g_[view].op != Op::Param; view = g_[view].args[0]) {
+  for (; !g_.is_base(view); view = g_[view].args[0]) {
     const Extents& extents = g_[g_[view].args[0]].type.shape;
     std::vector<Affine> inner;
     std::size_t next = 0, operand = 1;
@@ -390,9 +393,9 @@ std::vector<Affine> Expander::origin_in_root(ValueId view, ValueId access) {
 // In panels a column, the first of one, stands behind all rows of those before it.
 Affine Expander::view_bytes(ValueId view, ValueId access) {
   const std::vector<Affine> at = origin_in_root(view, access);
-  const graph::Type& all = g_[g_.root(view)].type;
+  const graph::Type& all = g_[g_.base(view)].type;
   const int swizzle =
-      l_.storages[l_.windows[l_.window_of[g_.root(view)]].storage()].shared().swizzle;
+      l_.storages[l_.windows[l_.window_of[g_.base(view)]].storage()].shared().swizzle;
   Affine bytes;
   std::int64_t stride = all.dtype.bytes();
   for (std::size_t d = at.size(); d-- > 0; stride *= all.shape[d]) {

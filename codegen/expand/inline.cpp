@@ -63,7 +63,7 @@ std::vector<ExprId> Nest::extents_of(ValueId ref) {
   std::vector<Along> along(shape.size());
   for (std::size_t d = 0; d < along.size(); ++d) along[d].of_block = d;
   ValueId v = ref;
-  for (; g_[v].op != graph::Op::Param; v = g_[v].args[0]) {
+  for (; !g_.is_base(v); v = g_[v].args[0]) {
     const graph::Inst& view = g_[v];
     if (view.op == graph::Op::RefTranspose) {
       for (Along& a : along)
@@ -152,7 +152,7 @@ std::size_t Expander::function_of(ValueId v, std::string parameters) {
       }
       std::string zeros = "0";
       for (std::size_t d = 1; d < type.shape.size(); ++d) zeros += ", 0";
-      const WindowId w = l_.window_of[g_.root(inst.args[i])];
+      const WindowId w = l_.window_of[g_.base(inst.args[i])];
       bound.push_back({o.name, fmt::format("{}.address({})", o.name, zeros),
                        l_.windows[w].is_direct() ? "l" : "r", false});
     }

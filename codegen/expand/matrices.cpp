@@ -65,7 +65,7 @@ bool has_rows_for(const layout::Layout& l, const Storage& s) {
 // The whole of which the sink fills, if it is in shared memory.
 StorageId Nest::stored_in_shared(const lowered::Store& s) const {
   const graph::MemoryView m = graph::MemoryView::of(g_[s.inst]);
-  if (m.mask != graph::no_value || g_[m.ref].op != graph::Op::Param || !nest_->forked.empty())
+  if (m.mask != graph::no_value || !g_.is_base(m.ref) || !nest_->forked.empty())
     return {};
   const StorageId storage = l_.windows[l_.window_of[m.ref]].storage();
   return storage && l_.storages[storage].in_shared() ? storage : StorageId();

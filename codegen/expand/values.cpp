@@ -172,7 +172,7 @@ ExprId Nest::load(const Pending& p, ExprId mask) {
   const Location at = g_.location(p.v);
   const Location outer = b_.at(at == Location{} ? b_.at() : at);
   const ValueId ref = g_[p.v].args[0];
-  if (l_.windows[l_.window_of[g_.root(ref)]].residency() != Residency::registers) {
+  if (l_.windows[l_.window_of[g_.base(ref)]].residency() != Residency::registers) {
     Bounds range;
     if (p.partial) add_range(range, p.c, g_[p.v].type.shape);
     check_indices(p.v, p.c, p.map, e_.all({mask, predicate(range)}));
@@ -183,7 +183,7 @@ ExprId Nest::load(const Pending& p, ExprId mask) {
 }
 
 ExprId Nest::load_registers(const Pending& p) {
-  const StorageId storage = l_.windows[l_.window_of[g_.root(g_[p.v].args[0])]].storage();
+  const StorageId storage = l_.windows[l_.window_of[g_.base(g_[p.v].args[0])]].storage();
   if (const ExprId stored = x_.is_stored(storage);
       stored != no_expr && checked_stored_.insert(storage).second)
     b_.place(0, thread::Check{stored, x_.unstored_message(storage)});

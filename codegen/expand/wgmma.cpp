@@ -124,7 +124,7 @@ Expander::WgmmaOperands Expander::operands_of_wgmma(const lowered::Dot& d) {
 // Of a view of shared memory: what it begins behind its storage, where in a panel, and of that row
 // or column.
 Expander::InPanels Expander::in_panels(ValueId view, ValueId product, bool transposed) {
-  const ValueId root = g_.root(view);
+  const ValueId root = g_.base(view);
   const graph::Type& all = g_[root].type;
   const Storage& s = l_.storages[l_.windows[l_.window_of[root]].storage()];
   std::vector<Affine> at = origin_in_root(view, product);
@@ -180,6 +180,8 @@ void Expander::multiply(const WgmmaOperands& o, Range k_part, Range n_part, Expr
   };
   const std::int64_t held_columns = o.held_columns > 0 ? o.held_columns : n_part.end - n_part.begin;
   const bool held = o.a.in_registers(), integers = !o.a.dtype.is_float();
+  const bool is_short = l_.storages[o.dot.result].dtype == f16;
+  const std::int64_t per_thread = is_short ? 4 : 2;  // elements of a row to a register of it
   const std::int64_t k_step = k_bytes / o.a.dtype.bytes();
   for (std::int64_t k = k_part.begin; k < k_part.end; k += k_step)
     for (std::int64_t r = 0; r < o.rows; ++r)
@@ -188,19 +190,22 @@ void Expander::multiply(const WgmmaOperands& o, Range k_part, Range n_part, Expr
         thread::Wgmma product{
             .op = {.n = static_cast<int>(width),
                    .k = static_cast<int>(k_step),
-                   .d = integers ? "s32" : "f32",
+                   .d = integers   ? "s32"
+                        : is_short ? "f16"
+                                   : "f32",
                    .a = type_of(o.a.dtype),
                    .b = type_of(o.b.dtype),
                    .rs = held},
             .transpose_a = o.view.trans_a,
             .transpose_b = !o.view.trans_b,
             .registers = registers,
-            .first = ((o.first_row + r) * held_columns + o.first_column + n - n_part.begin) / 2,
+            .first =
+                ((o.first_row + r) * held_columns + o.first_column + n - n_part.begin) / per_thread,
             .b = tile(o.first_b, o.dot.b, o.part_b, !o.view.trans_b, n * o.dot.warps_n, k),
             .accumulate = k == k_part.begin ? begins : e_.literal(bool_, 1)};
         if (held) {
           product.a = o.first_a;
-          product.first_a = (r * o.depth + k) / 4;
+          product.first_a = (r * o.depth + k) * o.a.dtype.bytes() / 8;
         } else {
           product.a = tile(o.first_a, o.dot.a, o.part_a, o.view.trans_a, r * 16 * o.dot.warps_m, k);
         }

@@ -220,6 +220,11 @@ ValueId Graph::root(ValueId ref) const {
   return ref;
 }
 
+ValueId Graph::base(ValueId ref) const {
+  while (!is_base(ref)) ref = (*this)[ref].args[0];
+  return ref;
+}
+
 bool Graph::reads(const Inst& inst, ValueId root_ref) const {
   const Effects all = effects(inst);
   return std::ranges::any_of(all.on_memory(), [&](const Effect& e) {
@@ -248,6 +253,22 @@ bool Graph::chooses(ValueId ref) const {
       if (!(*this)[view.args[i]].type.is_scalar()) return true;
   }
   return false;
+}
+
+bool Graph::is_whole(ValueId ref, std::size_t dimension) const {
+  for (; !is_base(ref); ref = (*this)[ref].args[0]) {
+    const Inst& view = (*this)[ref];
+    if (view.op != Op::At) return false;
+    const Extents& from = (*this)[view.args[0]].type.shape;
+    const std::vector<SubscriptDim> dims = Subscript::of(view).dims;
+    std::size_t d = 0, left = dimension;
+    while (d < dims.size() && (!dims[d].is_slice || left > 0)) left -= dims[d++].is_slice;
+    if (d == dims.size() || dims[d].dynamic || dims[d].start != 0 || dims[d].stride != 1 ||
+        dims[d].size != from[d])
+      return false;
+    dimension = d;
+  }
+  return true;
 }
 
 bool Graph::repeats(ValueId ref) const {
@@ -331,9 +352,13 @@ bool overlaps_previous(const Graph& g) {
 CopyView CopyView::of(const Inst& copy) {
   CopyView v{.global = copy.args[0]};
   if (copy.args.size() > 1) v.shared = copy.args[1];
+  const std::vector<std::int64_t>& ints = copy.attr.ints;
+  if (copy.op == Op::CopyToGlobal && !ints.empty())
+    v.beyond = Beyond{static_cast<std::uint8_t>(ints[0])};
   if (copy.op != Op::CopyToShared) return v;
   v.barrier = copy.args[2], v.number = copy.args[3];
-  if (!copy.attr.ints.empty()) v.axes = copy.attr.ints[0];
+  if (!ints.empty()) v.axes = ints[0];
+  if (ints.size() > 1) v.beyond = Beyond{static_cast<std::uint8_t>(ints[1])};
   if (copy.args.size() > 4) v.blocks = copy.args[4];
   return v;
 }

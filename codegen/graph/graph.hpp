@@ -280,6 +280,11 @@ struct Graph {
   RegionId add_region();
 
   ValueId root(ValueId ref) const;  // the Param at the end of a chain of views
+  /// Where a chain of views begins that have memory of one type: a Param, or a RefPart of one.
+  ValueId base(ValueId ref) const;
+  bool is_base(ValueId ref) const {
+    return (*this)[ref].op == Op::Param || (*this)[ref].op == Op::RefPart;
+  }
   /// The RefPeer in a chain of views, which says whose memory it is; no_value: the own block's.
   ValueId peer(ValueId ref) const;
   /// Whether index arrays are in a chain of views.
@@ -289,6 +294,8 @@ struct Graph {
   /// Whether the instruction reads memory of that root Ref, or may change it.
   bool reads(const Inst& inst, ValueId root_ref) const;
   bool writes(const Inst& inst, ValueId root_ref) const;
+  /// Whether a view shows all of its array, or scratch, along a dimension.
+  bool is_whole(ValueId ref, std::size_t dimension) const;
   /// Whether it makes a view of a Ref.
   bool is_view(ValueId v) const { return info((*this)[v].op).op_class == OpClass::view; }
   /// Number of a root Ref among all Refs that may share memory with it: outputs aliased to an input
@@ -444,7 +451,17 @@ constexpr bool is_barrier_op(Op op) {
   return op == Op::BarrierArrive || op == Op::BarrierWait || op == Op::BarrierTest;
 }
 bool has_async_ops(const Graph& g);
+/// Members of a union begin where any swizzle can; a RefPart's does so many bytes behind it.
+inline constexpr std::int64_t union_alignment = 1024;
+inline std::int64_t offset_of_part(const Inst& part) { return part.attr.ints[0]; }
 /// Operands of a copy by name, of a Prefetch `global` alone; no_value where absent.
+/// What a copy does about elements of its array that there are not, because a slice leaves it.
+enum class Beyond : std::uint8_t {
+  none,      ///< there are none
+  anything,  ///< they are brought as anything
+  zeros,     ///< ... as zeros
+  dropped,   ///< to global memory: nothing is stored there
+};
 struct CopyView {
   ValueId global = no_value, shared = no_value;
   ValueId barrier = no_value, number = no_value;  // that it completes, and which of its array
@@ -452,6 +469,7 @@ struct CopyView {
   std::int64_t axes = 0;
   /// ... lowered, when it is one block's part of it, an i32[] with a bit for each of these blocks.
   ValueId blocks = no_value;
+  Beyond beyond = Beyond::none;
   static CopyView of(const Inst& copy);
 };
 /// Of the block of that rank its place along each cluster axis: the last one varies fastest.

@@ -45,6 +45,7 @@ Type rule_take_along(const Context& c);
 // Memory: type_rules_memory.cpp.
 Type rule_at(const Context& c);
 Type rule_ref_bitcast(const Context& c);
+Type rule_ref_part(const Context& c);
 Type rule_ref_peer(const Context& c);
 Type rule_load(const Context& c);
 Type rule_store(const Context& c);

@@ -1,4 +1,5 @@
 // What operations on barriers and asynchronous copies accept.
+#include <algorithm>
 #include <string>
 
 #include "codegen/graph/type_rule.hpp"
@@ -17,8 +18,28 @@ void expect_barrier(const Context& c, std::size_t operand) {
   expect_scalar(c, operand + 1, i32, "the number of the barrier");
 }
 
+// Slices, and no more, of which those leave the array that are of all of it.
+void expect_beyond(const Context& c, ValueId view) {
+  for (; c.graph[view].op != Op::Param; view = c.graph[view].args[0]) {
+    if (c.graph[view].op != Op::At)
+      c.fail("of a copy that may leave its array expected indices and slices alone, given " +
+             std::string(info(c.graph[view].op).name));
+    const ValueId of = c.graph[view].args[0];
+    const Extents& from = c.graph[of].type.shape;
+    const std::vector<SubscriptDim> dims = Subscript::of(c.graph[view]).dims;
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+      if (dims[d].is_slice && dims[d].stride != 1)
+        c.fail("of a copy that may leave its array expected slices of stride 1, given " +
+               std::to_string(dims[d].stride));
+      if (!dims[d].dynamic && Subscript::leaves(dims[d], from[d]) && !c.graph.is_whole(of, d))
+        c.fail("a slice leaves dimension " + std::to_string(d) + " of " + text(c.graph[of].type) +
+               ", which is a part of the array: what lies beyond it is no end of the array");
+    }
+  }
+}
+
 // Of shared memory, and of an array in global memory; neither says anything of its elements twice.
-void expect_copied(const Context& c) {
+void expect_copied(const Context& c, Beyond beyond = Beyond::none) {
   const Type &global = reference(c, 0), &shared = reference(c, 1);
   const bool is_array = global.space == Space::gmem || global.space == Space::automatic;
   if (!is_array) c.fail("expected a Ref in GMEM, given " + text(global));
@@ -32,7 +53,10 @@ void expect_copied(const Context& c) {
     c.fail("expected source shape to be " + text(destination.shape) +
            " as the destination's, given " + text(source.shape));
   for (std::size_t i = 0; i < 2; ++i) {
-    expect_inside(c, c.args[i]);
+    if (i == 0 && beyond != Beyond::none)
+      expect_beyond(c, c.args[i]);
+    else
+      expect_inside(c, c.args[i]);
     expect_own_block(c, c.args[i]);
     if (c.graph.chooses(c.args[i])) c.fail("expected a view without index arrays");
     if (c.graph.repeats(c.args[i])) c.fail("expected a view without a slice of stride 0");
@@ -50,12 +74,15 @@ Type rule_barrier(const Context& c) {
 }
 
 Type rule_copy_to_shared(const Context& c) {
-  if (!c.ints().empty()) expect_ints(c, 1);
+  if (!c.ints().empty()) expect_ints(c, std::min<std::size_t>(c.ints().size(), 2));
   const std::int64_t axes = c.ints().empty() ? 0 : c.ints()[0];
+  const std::int64_t beyond = c.ints().size() > 1 ? c.ints()[1] : 0;
+  if (beyond < 0 || beyond > static_cast<std::int64_t>(Beyond::zeros))
+    c.fail("there is no way " + std::to_string(beyond) + " to bring what is out of bounds");
   if (axes < 0 || axes >> c.graph.cluster.size() != 0)
     c.fail("expected a bit for each of " + std::to_string(c.graph.cluster.size()) +
            " cluster axes, given " + std::to_string(axes));
-  expect_copied(c);
+  expect_copied(c, Beyond{static_cast<std::uint8_t>(beyond)});
   expect_barrier(c, 2);
   const std::int64_t blocks = blocks_along(c.graph, axes);
   if (c.args.size() == 4 && divided_among(c.type(1).shape, blocks) < 0)
@@ -66,8 +93,11 @@ Type rule_copy_to_shared(const Context& c) {
 }
 
 Type rule_copy_to_global(const Context& c) {
-  expect_ints(c, 0);
-  expect_copied(c);
+  const bool drops = !c.ints().empty();
+  expect_ints(c, drops ? 1 : 0);
+  if (drops && c.ints()[0] != static_cast<std::int64_t>(Beyond::dropped))
+    c.fail("what is out of bounds is dropped, or is not there, given " + text(c.ints()));
+  expect_copied(c, drops ? Beyond::dropped : Beyond::none);
   return Type::none();
 }
 

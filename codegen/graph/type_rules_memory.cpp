@@ -168,6 +168,22 @@ Type rule_ref_bitcast(const Context& c) {
   return type;
 }
 
+Type rule_ref_part(const Context& c) {
+  expect_ints(c, 1);
+  const Type &bytes = reference(c, 0), &part = c.given;
+  if (bytes.space != Space::smem || bytes.dtype != u8 || bytes.shape.size() != 1 ||
+      c.graph[c.args[0]].op != Op::Param)
+    c.fail("expected bytes of SMEM, given " + text(bytes));
+  if (!part.is_ref() || part.space != Space::smem)
+    c.fail("expected a Ref in SMEM within them, given " + text(part));
+  const std::int64_t offset = c.ints()[0];
+  const std::int64_t end = offset + element_count(part.shape) * part.dtype.bits() / 8;
+  if (offset < 0 || offset % union_alignment != 0 || end > bytes.shape[0])
+    c.fail(text(part) + " from byte " + std::to_string(offset) + " on does not lie in " +
+           text(bytes) + ", from a multiple of " + std::to_string(union_alignment));
+  return part;
+}
+
 Type rule_ref_peer(const Context& c) {
   const Type& of = reference(c, 0);
   if (of.space != Space::smem)

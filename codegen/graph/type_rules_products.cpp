@@ -47,7 +47,8 @@ void expect_dtypes(const Context& c, DType a, DType b, DType sum) {
         "floats, i8 or u8, " +
         given);
   const DType expected = integers ? i32 : f32;
-  if (sum != expected)
+  const bool is_short = sum == f16 && (floats || (a == f16 && b == f16));
+  if (sum != expected && !is_short)
     c.fail("expected an accumulator of " + std::string(expected.name()) + " for operands of " +
            a.name() + " and " + b.name() + ", given " + sum.name());
 }
@@ -74,8 +75,8 @@ Type rule_wgmma(const Context& c) {
   if (a.dtype.bytes() != 2 && (trans_a || !trans_b))
     c.fail(std::string("only operands of 16 bits are taken transposed: of ") + a.dtype.name() +
            " A lies as {m, k} and B as {n, k}, given as plgpu::transpose_ref(b, {1, 0})");
-  if (held && (a.dtype.bytes() != 2 || trans_a))
-    c.fail("expected an A in registers of f16 or bf16, given " + text(a) + "; others lie in SMEM");
+  if (held && (a.dtype.bytes() > 2 || trans_a))
+    c.fail("expected an A in registers of 8 or 16 bits, given " + text(a) + "; others lie in SMEM");
   return Type::none();
 }
 

@@ -288,7 +288,7 @@ class Visit {
   bool is_skewed(StorageId storage) const {
     return is_shared(storage) && l_.storages[storage].shared().skewed;
   }
-  WindowId window_of(ValueId ref) const { return l_.window_of[g_.root(ref)]; }
+  WindowId window_of(ValueId ref) const { return l_.window_of[g_.base(ref)]; }
 
   // Of one thread's copy.
   Effect place(const Place& p) const {

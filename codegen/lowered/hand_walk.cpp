@@ -474,7 +474,7 @@ class Walk {
   // Of a view: which dimension of the memory it goes along, by which steps; -1: several.
   struct Axis {
     int of = -1;
-    std::int64_t stride = 1;
+    std::int64_t stride = 1, width = 1;  // of which each element has so many there
   };
 
   void see(ValueId v, Region& r) {
@@ -486,6 +486,8 @@ class Walk {
       axes_ = std::move(moved);
     } else if (view.op == Op::RefPeer) {
       r.memory = memory_of(g_.root(v), block_of(v, view));
+    } else if (view.op == Op::RefPart) {
+      enter_part(view, r);
     } else if (view.op == Op::At) {
       select(v, r);
     } else if (view.op == Op::RefBitcast && !axes_.empty()) {
@@ -493,6 +495,16 @@ class Walk {
     } else {
       axes_.assign(view.type.shape.size(), {});
     }
+  }
+
+  // Of bytes: rows of a member stand one behind the other.
+  void enter_part(const Inst& view, Region& r) {
+    const graph::Extents& shape = view.type.shape;
+    const std::int64_t bytes = graph::element_count(shape) * view.type.dtype.bits() / 8;
+    const std::int64_t begin = graph::offset_of_part(view);
+    r.spans[0] = {narrow(begin), narrow(begin + bytes)};
+    axes_.assign(shape.size(), {});
+    if (!shape.empty()) axes_[0] = {0, bytes / shape[0], bytes / shape[0]};
   }
 
   void select(ValueId v, Region& r) {
@@ -526,8 +538,8 @@ class Walk {
     Region::Span& s = r.spans[static_cast<std::size_t>(axis.of)];
     s.from = narrow(s.from + start * axis.stride);
     axis.stride *= dim.is_slice ? dim.stride : 1;
-    s.to = narrow(s.from + (dim.is_slice ? (dim.size - 1) * axis.stride : 0) + 1);
-    r.is_exact = r.is_exact && (axis.stride == 1 || s.to - s.from == 1);
+    s.to = narrow(s.from + (dim.is_slice ? (dim.size - 1) * axis.stride : 0) + axis.width);
+    r.is_exact = r.is_exact && (axis.stride == axis.width || s.to - s.from == axis.width);
     return axis;
   }
 

@@ -98,7 +98,7 @@ struct Program {
   /// itself.
   StorageId room_of(StorageId s) const;
   const Window& window_loaded(ValueId v) const {
-    return windows[window_of[graph.root(graph[v].args[0])]];
+    return windows[window_of[graph.base(graph[v].args[0])]];
   }
   /// The storage of the window that a Load or Swap reads; none if it is in global memory.
   StorageId storage_loaded(ValueId v) const { return window_loaded(v).storage(); }

@@ -126,7 +126,7 @@ class Text {
     const std::string what =
         p.storage  ? fmt::format("s{}", p.storage)
         : p.window ? fmt::format("w{}", p.window)
-                   : fmt::format("w{} at {}", l_.window_of[g_.root(p.view)], value(p.view));
+                   : fmt::format("w{} at {}", l_.window_of[g_.base(p.view)], value(p.view));
     return what + slot(p.slot) + some(" of block ", p.block);
   }
   std::string slot(ValueId v) const {
@@ -287,8 +287,8 @@ class Text {
   }
   std::string sink(const LoopNest& p, const Store& to) const {
     const graph::MemoryView m = graph::MemoryView::of(g_[to.inst]);
-    std::string text = fmt::format("w{}", l_.window_of[g_.root(m.ref)]);
-    if (g_[m.ref].op != graph::Op::Param) text += fmt::format(" at {}", value(m.ref));
+    std::string text = fmt::format("w{}", l_.window_of[g_.base(m.ref)]);
+    if (!g_.is_base(m.ref)) text += fmt::format(" at {}", value(m.ref));
     text += " = " + value(p.value);
     if (m.mask != graph::no_value) text += " where " + value(m.mask);
     return text;
@@ -297,8 +297,8 @@ class Text {
     const graph::MemoryView m = graph::MemoryView::of(g_[to.inst]);
     std::string text = !to.storage ? std::string() : fmt::format("s{} = ", to.storage);
     text += fmt::format("{} w{}", graph::name_of(graph::update_of(g_[to.inst])),
-                        l_.window_of[g_.root(m.ref)]);
-    if (g_[m.ref].op != graph::Op::Param) text += fmt::format(" at {}", value(m.ref));
+                        l_.window_of[g_.base(m.ref)]);
+    if (!g_.is_base(m.ref)) text += fmt::format(" at {}", value(m.ref));
     text += " by " + value(p.value);
     if (m.mask != graph::no_value) text += " where " + value(m.mask);
     return text;

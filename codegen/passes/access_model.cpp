@@ -215,8 +215,7 @@ Address AccessModel::in_view(ValueId ref, const DimMap& map) {
 Address AccessModel::place(ValueId ref, const DimMap& map) {
   const Coordinates c = coordinates(map);
   // A window that is filled or flushed is one of global memory then.
-  return g_[ref].op == graph::Op::Param ? window_address(l_.window_of[ref], c)
-                                        : address(ref, c, map);
+  return g_.is_base(ref) ? window_address(l_.window_of[ref], c) : address(ref, c, map);
 }
 
 std::optional<layout::AccessCost> AccessModel::cost(ValueId ref, const DimMap& map,
@@ -329,9 +328,8 @@ bool AccessModel::has_neighbours(ValueId ref) {
     Coordinates c;
     for (std::size_t k = 0; k < shape.size(); ++k)
       c.push_back(Affine::term(k == d ? element : unknown(i32, {.low = 0})));
-    const Address a = g_[ref].op == graph::Op::Param
-                          ? window_address(l_.window_of[ref], c)
-                          : address(ref, c, DimMap(c.size(), opaque_dim));
+    const Address a = g_.is_base(ref) ? window_address(l_.window_of[ref], c)
+                                      : address(ref, c, DimMap(c.size(), opaque_dim));
     if (shape[d] > 1 && a.parts.empty() && a.offset.coefficient(element) == 1 &&
         (e_.depends(a.offset.without(element)) & on_elements) == 0)
       return true;

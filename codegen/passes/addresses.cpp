@@ -168,9 +168,9 @@ Address Addresses::address(ValueId ref, const Coordinates& c, const DimMap& map)
   for (ValueId v = ref;; v = g_[v].args[0]) {
     const int bytes = g_[v].type.dtype.bytes();
     if (bytes < part.bytes()) part = unsigned_of(bytes);
-    if (g_[v].op == Op::Param) break;
+    if (g_.is_base(v)) break;
   }
-  const WindowId window = l_.window_of[g_.root(ref)];
+  const WindowId window = l_.window_of[g_.base(ref)];
   Address a;
   if (part == whole) {
     a = part_address(ref, c, map, 0, whole);
@@ -202,7 +202,7 @@ void Addresses::set_outside(Address& a, WindowId window) {
 // Where the k-th part with the size of `t` stands in the element at `c`, seen as a `t`.
 Address Addresses::part_address(ValueId ref, Coordinates c, DimMap map, Affine k, DType t) {
   ValueId block = graph::no_value;
-  for (; g_[ref].op != Op::Param; ref = g_[ref].args[0]) {
+  for (; !g_.is_base(ref); ref = g_[ref].args[0]) {
     if (g_[ref].op == Op::RefPeer) block = g_[ref].args[1];
     step_into(ref, c, map, k, t);
     map = map_of_operand(g_, ref, 0, map);

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "codegen/base/dim.hpp"
 #include "codegen/base/format.hpp"
+#include "codegen/graph/extents.hpp"
 #include "codegen/lowered/effects.hpp"
 #include "codegen/passes/analysis.hpp"
 #include "codegen/passes/fetches.hpp"
@@ -177,6 +179,88 @@ class Legalization {
                                         graph::info(g_[copy].op).name, why)});
   }
 
+  // Of each element that is copied whether its array has it, where that is asked of any.
+  ValueId existing(ValueId copy, const CopyView& c) {
+    struct Along {
+      int dimension = -1;  // of the view
+      std::int64_t start = 0, size = 1;
+      ValueId moved = graph::no_value;
+    };
+    const Extents shape = g_[c.global].type.shape;
+    std::vector<Along> along;
+    for (std::size_t d = 0; d < shape.size(); ++d)
+      along.push_back({.dimension = static_cast<int>(d), .size = shape[d]});
+    ValueId view = c.global;
+    for (; g_[view].op != Op::Param; view = g_[view].args[0]) {
+      const std::vector<ValueId> args = g_[view].args;
+      std::vector<Along> inner;
+      std::size_t next = 0, operand = 1;
+      for (const graph::SubscriptDim& d : graph::Subscript::of(g_[view]).dims) {
+        Along x = d.is_slice ? along[next++] : Along();
+        x.start += d.dynamic ? 0 : d.start;
+        if (d.dynamic) x.moved = plus(copy, x.moved, args[operand++]);
+        inner.push_back(x);
+      }
+      along = std::move(inner);
+    }
+    ValueId all = graph::no_value;
+    const auto test = [&](ValueId coordinate, Op op, ValueId limit) {
+      const ValueId holds = of_elements(copy, shape, op, bool_, {coordinate, limit});
+      all = all == graph::no_value ? holds : of_elements(copy, shape, Op::And, bool_, {all, holds});
+    };
+    for (std::size_t d = 0; d < along.size(); ++d) {
+      const Along& x = along[d];
+      const Dim extent = graph::extent_of(g_, view, d);
+      const bool is_known = x.moved == graph::no_value;
+      if (is_known && x.start >= 0 && extent.is_static() && x.start + x.size <= extent.value())
+        continue;
+      const ValueId begin = plus(copy, x.moved, constant(copy, x.start));
+      ValueId at = spread(copy, shape, begin);
+      if (x.dimension >= 0) {
+        const ValueId number =
+            before(copy, {Op::Iota, graph::Type::value(i32, shape), {{x.dimension}, 0}, {}, {}},
+                   g_.location(copy));
+        at = of_elements(copy, shape, Op::Add, i32, {at, number});
+      }
+      if (!is_known || x.start < 0) test(at, Op::Ge, spread(copy, shape, constant(copy, 0)));
+      test(at, Op::Lt, spread(copy, shape, value_of(copy, extent)));
+    }
+    return all;
+  }
+  ValueId value_of(ValueId copy, const Dim& d) {
+    if (d.is_static()) return constant(copy, d.value());
+    const DimNode n = dim_node(d);
+    if (n.op == detail::DimOp::symbol)
+      return before(copy, {Op::DimValue, graph::Type::value(i32), {{n.symbol}, 0}, {}, {}},
+                    g_.location(copy));
+    ValueId a = value_of(copy, n.a);
+    const ValueId b = value_of(copy, n.b);
+    const auto apply = [&](Op op, ValueId x, ValueId y) {
+      return of_elements(copy, {}, op, i32, {x, y});
+    };
+    switch (n.op) {
+    case detail::DimOp::add: return apply(Op::Add, a, b);
+    case detail::DimOp::sub: return apply(Op::Sub, a, b);
+    case detail::DimOp::mul: return apply(Op::Mul, a, b);
+    case detail::DimOp::mod: return apply(Op::Rem, a, b);
+    case detail::DimOp::min: return apply(Op::Min, a, b);
+    case detail::DimOp::max: return apply(Op::Max, a, b);
+    case detail::DimOp::cdiv: a = apply(Op::Sub, apply(Op::Add, a, b), constant(copy, 1)); break;
+    default: break;
+    }
+    return apply(Op::Div, a, b);
+  }
+  ValueId spread(ValueId copy, const Extents& shape, ValueId scalar) {
+    if (shape.empty()) return scalar;
+    return before(copy, {Op::Broadcast, graph::Type::value(i32, shape), {}, {scalar}, {}},
+                  g_.location(copy));
+  }
+  ValueId of_elements(ValueId copy, const Extents& shape, Op op, DType dtype,
+                      std::vector<ValueId> args) {
+    return before(copy, {op, graph::Type::value(dtype, shape), {}, std::move(args), {}},
+                  g_.location(copy));
+  }
+
   // Loads and stores go to the registers of threads and on; what is copied next from there by the
   // asynchronous proxy finds it.
   void copy_by_threads(ValueId copy) {
@@ -187,12 +271,24 @@ class Legalization {
     const ValueId from = brings ? c.global : c.shared, to = brings ? c.shared : c.global;
     const graph::Type type = graph::Type::value(g_[from].type.dtype, g_[from].type.shape);
     const Location at = g_.location(copy);
-    const ValueId load = before(copy, {Op::Load, type, {{0, 0}, 0}, {from}, {}}, at);
+    const ValueId inside = c.beyond == graph::Beyond::none ? graph::no_value : existing(copy, c);
+    const bool asks = inside != graph::no_value;
+    Inst read{Op::Load, type, {{0, 0}, 0}, {from}, {}};
+    if (asks && brings) {
+      graph::Type zeros = type;
+      read.attr.ints = {1, 1};
+      read.args = {from, inside, before(copy, {Op::Constant, zeros, {}, {}, {}}, at)};
+    }
+    const ValueId load = before(copy, std::move(read), at);
     if (reduces) {
       g_[copy] = {Op::Atomic, type, g_[copy].attr, {to, load}, {}};
       return;
     }
     g_[copy] = {Op::Store, graph::Type::none(), {{0, 0}, 0}, {to, load}, {}};
+    if (asks && !brings) {
+      g_[copy].attr.ints = {1, 0};
+      g_[copy].args.push_back(inside);
+    }
     if (fetches && l_.machine.has_async_copies()) l_.fetches_by_hand.push_back(copy);
     if (!brings || fetches) return;
     const ValueId arrive =
@@ -268,7 +364,7 @@ class ByHand {
   void add(auto statement) { out_.push_back({std::move(statement), g_.location(v_)}); }
 
   StorageId storage_of(ValueId view) const {
-    return l_.windows[l_.window_of[g_.root(view)]].storage();
+    return l_.windows[l_.window_of[g_.base(view)]].storage();
   }
 
   BarrierId barrier(ValueId root) const {

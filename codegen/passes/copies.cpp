@@ -64,7 +64,7 @@ class ChosenCopies {
         g_[g_[v].args[1]].op == Op::Load) {
       const ValueId load = g_[v].args[1];
       const MemoryView m = MemoryView::of(g_[load]);
-      const Window& w = l_.windows[l_.window_of[g_.root(m.ref)]];
+      const Window& w = l_.windows[l_.window_of[g_.base(m.ref)]];
       guarded = obstacle(load) != nullptr || guards_.guards(w, v, load, m.ref);
       v = load;
     }

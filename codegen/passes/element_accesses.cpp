@@ -212,7 +212,7 @@ bool Elements::is_vector(const Address& a, const DimMap& map) const {
 
 bool Elements::is_plain(ValueId ref) const {
   if (g_.chooses(ref)) return false;
-  for (ValueId v = ref; g_[v].op != Op::Param; v = g_[v].args[0]) {
+  for (ValueId v = ref; !g_.is_base(v); v = g_[v].args[0]) {
     const graph::Type &to = g_[v].type, &from = g_[g_[v].args[0]].type;
     if (g_[v].op == Op::RefReshape || to.dtype.bytes() != from.dtype.bytes()) return false;
   }
@@ -222,7 +222,7 @@ bool Elements::is_plain(ValueId ref) const {
 bool Elements::loads_memory(StorageId storage) const {
   if (!enters(storage) || g_[nest_->value].op != Op::Load) return false;
   const graph::MemoryView m = graph::MemoryView::of(g_[nest_->value]);
-  const Window& w = l_.windows[l_.window_of[g_.root(m.ref)]];
+  const Window& w = l_.windows[l_.window_of[g_.base(m.ref)]];
   return m.mask == graph::no_value && w.residency() != Residency::registers;
 }
 
@@ -384,7 +384,7 @@ std::vector<WindowId> accessed_windows(const Program& l, const LoopNest& p) {
   const graph::Graph& g = l.graph;
   std::vector<WindowId> windows;
   const auto accessed = [&](ValueId access) {
-    windows.push_back(l.window_of[g.root(g[access].args[0])]);
+    windows.push_back(l.window_of[g.base(g[access].args[0])]);
   };
   const bool wanted = std::visit(
       Overloaded{[&](const Assign&) { return true; },

@@ -302,7 +302,7 @@ bool Elements::next_of_load(Pending& p, Pending& operand, ExprId& value) {
 
 ExprId Elements::load(const Pending& p, ExprId mask) {
   const ValueId ref = g_[p.v].args[0];
-  if (l_.windows[l_.window_of[g_.root(ref)]].residency() == Residency::registers)
+  if (l_.windows[l_.window_of[g_.base(ref)]].residency() == Residency::registers)
     return load_registers(p);
   Address a = address(ref, p.c, p.map);
   if (p.partial) {
@@ -316,7 +316,7 @@ ExprId Elements::load(const Pending& p, ExprId mask) {
 
 // A block in registers: what the user stored there as far as the array reaches.
 ExprId Elements::load_registers(const Pending& p) {
-  const WindowId window = l_.window_of[g_.root(g_[p.v].args[0])];
+  const WindowId window = l_.window_of[g_.base(g_[p.v].args[0])];
   const Window& w = l_.windows[window];
   const ExprId got = read(w.storage(), p.c, p.map, p.partial);
   if (w.mapping < 0 || l_.storages[w.storage()].is_scalar()) return got;

@@ -102,7 +102,7 @@ class Ending {
 
   void add_of_store(const Store& s, const Coordinates& c, Ends& found) {
     const MemoryView m = MemoryView::of(g_[s.inst]);
-    const Window& w = l_.windows[l_.window_of[g_.root(m.ref)]];
+    const Window& w = l_.windows[l_.window_of[g_.base(m.ref)]];
     if (!w.is_direct() || w.mapping < 0) return;
     if (m.mask != graph::no_value) add_of_condition(m.mask, c, found);
     const auto at = sums_.in_block(m.ref, c);

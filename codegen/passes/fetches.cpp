@@ -130,7 +130,7 @@ std::optional<TensorBox> Fetches::box_of_load(ValueId load, int swizzle, std::st
 std::optional<TensorBox> Fetches::box_of_row(ValueId load, const Extents& shape, std::string& why) {
   const ValueId view = graph::MemoryView::of(g_[load]).ref;
   const BlockMapping& m =
-      g_.mapping.block_mappings[l_.windows[l_.window_of[g_.root(view)]].mapping];
+      g_.mapping.block_mappings[l_.windows[l_.window_of[g_.base(view)]].mapping];
   const std::optional<std::vector<int>> dimensions = box_dimensions(g_, view);
   const int last = static_cast<int>(shape.size()) - 1;
   if (!dimensions || dimensions->empty() || dimensions->back() != last ||
@@ -143,7 +143,7 @@ std::optional<TensorBox> Fetches::box_of_row(ValueId load, const Extents& shape,
     why = "it is no multiple of 16 bytes of at most 256 elements";
     return {};
   }
-  TensorBox box{.mapping = l_.windows[l_.window_of[g_.root(view)]].mapping};
+  TensorBox box{.mapping = l_.windows[l_.window_of[g_.base(view)]].mapping};
   box.box.assign(m.block_shape.size(), 1);
   box.box.back() = static_cast<std::int32_t>(shape.back());
   return box;
@@ -175,7 +175,7 @@ std::optional<TensorBox> Fetches::box_of_window(const Window& w, std::string& wh
 std::optional<TensorBox> Fetches::box_of_store(ValueId store, int swizzle, std::string& why) {
   const graph::MemoryView m = graph::MemoryView::of(g_[store]);
   const BlockMapping& array =
-      g_.mapping.block_mappings[l_.windows[l_.window_of[g_.root(m.ref)]].mapping];
+      g_.mapping.block_mappings[l_.windows[l_.window_of[g_.base(m.ref)]].mapping];
   if (!ends_aligned(array)) {
     why = "its rows do not end at multiples of 16 bytes";
     return {};
@@ -224,7 +224,7 @@ std::optional<TensorBox> Fetches::box_of_copy(ValueId copy, Panels& panels, std:
     return refuse("its rows do not end at multiples of 16 bytes");
   if (g_[copy].op == Op::ReduceToGlobal && !reduces(graph::update_of(g_[copy]), m.array_aval.dtype))
     return refuse("TMA has no such reduction of these elements");
-  if (const int swizzle = panels.swizzle(g_.root(c.shared)); swizzle > 0) {
+  if (const int swizzle = panels.swizzle(g_.base(c.shared)); swizzle > 0) {
     const std::optional<MatrixView> matrix = panels.matrix(c.shared);
     const std::int64_t width = swizzle / g_[c.shared].type.dtype.bytes();
     if (!matrix || matrix->row_multiple % 8 != 0 || matrix->column_multiple % width != 0 ||
@@ -276,7 +276,7 @@ std::optional<TensorBox> Fetches::box_of_rows(ValueId view, std::string& why) {
 bool Fetches::is_run(ValueId shared) {
   constexpr std::int64_t aligned = 128;
   std::vector<ValueId> views;
-  for (; g_[shared].op != Op::Param; shared = g_[shared].args[0]) {
+  for (; !g_.is_base(shared); shared = g_[shared].args[0]) {
     if (g_[shared].op != Op::At) return false;
     views.push_back(shared);
   }
@@ -399,7 +399,7 @@ std::optional<std::vector<int>> box_dimensions(const graph::Graph& g, ValueId vi
   if (g.chooses(view)) return {};
   std::vector<int> map(g[view].type.shape.size());
   for (std::size_t d = 0; d < map.size(); ++d) map[d] = static_cast<int>(d);
-  for (; g[view].op != Op::Param; view = g[view].args[0]) {
+  for (; !g.is_base(view); view = g[view].args[0]) {
     if (g[view].op != Op::At) return {};
     std::vector<int> inner;
     std::size_t next = 0;

@@ -157,7 +157,7 @@ class Invariants {
   }
 
   bool is_read_only(ValueId load) const {
-    const WindowId w = l_.window_of[g_.root(g_[load].args[0])];
+    const WindowId w = l_.window_of[g_.base(g_[load].args[0])];
     return w && l_.windows[w].read_only;
   }
 

@@ -121,7 +121,7 @@ class Text {
         throw CompileError(at_, fmt::format("inline_cuda: '{}' {}", name, what));
       };
       ValueId ref = inst_.args[i];
-      for (; l_.graph[ref].op != Op::Param; ref = l_.graph[ref].args[0])
+      for (; !l_.graph.is_base(ref); ref = l_.graph[ref].args[0])
         if (l_.graph[ref].op == Op::RefReshape || l_.graph[ref].op == Op::RefBitcast)
           fail(
               "is a Ref that is reshaped or bitcast; a text is given one that is indexed, sliced "

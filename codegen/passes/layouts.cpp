@@ -358,7 +358,7 @@ class Assignment {
                    [&](const Stage& to) { return stage_cost(to.storage, l); },
                    [&](const Store& to) {
                      const ValueId ref = g_[to.inst].args[0];
-                     const Window& w = l_.windows[l_.window_of[g_.root(ref)]];
+                     const Window& w = l_.windows[l_.window_of[g_.base(ref)]];
                      return w.is_direct() ? memory(ref, all, false) : 4 * registers;
                    },
                    [&](const Update&) { return 16 * registers; },

@@ -63,7 +63,7 @@ class NarrowAccesses {
 
   void tell_of(ValueId ref, const DimMap& map, const char* moved, Location at,
                ValueId load = graph::no_value) {
-    const WindowId window = l_.window_of[g_.root(ref)];
+    const WindowId window = l_.window_of[g_.base(ref)];
     const Window& w = l_.windows[window];
     const bool moves_block = g_[ref].op == Op::Param && !w.is_direct();
     const graph::Type& type = g_[ref].type;

@@ -90,7 +90,7 @@ std::string Needs::add_value(ValueId root, std::set<std::size_t>& found) {
 
 std::string Needs::add_view(ValueId ref, std::vector<std::pair<ValueId, bool>>& stack,
                             std::set<std::size_t>& found) {
-  for (; g_[ref].op != Op::Param; ref = g_[ref].args[0])
+  for (; !g_.is_base(ref); ref = g_[ref].args[0])
     for (std::size_t a = 1; a < g_[ref].args.size(); ++a) stack.emplace_back(g_[ref].args[a], true);
   return add_window(l_.window_of[ref], found);
 }

@@ -17,11 +17,12 @@ Panels::Panels(const graph::Graph& g) : g_(g), indices_(g, exprs_) {
     const std::vector<ValueId>& first = g[g.bodies[0].region].params;
     for (std::size_t i = 0; i < params.size() && i < first.size(); ++i)
       firsts_[params[i]] = first[i];
+    find_parts(b.region);
     find_uses(b, b.region);
   }
-  for (const graph::Inst& inst : g.insts)
-    if (inst.op == Op::Param && inst.type.swizzle > 0)
-      uses_.try_emplace(in_first_body(static_cast<ValueId>(&inst - g.insts.data())));
+  for (std::size_t i = 0; i < g.insts.size(); ++i)
+    if (const auto v = static_cast<ValueId>(i); g.is_base(v) && g[v].type.swizzle > 0)
+      uses_.try_emplace(in_first_body(v));
   for (const auto& [root, uses] : uses_) choose(root, uses);
 }
 
@@ -35,6 +36,25 @@ ValueId Panels::in_first_body(ValueId root) const {
   return found == firsts_.end() ? root : found->second;
 }
 
+// Of members of a union the first that is the same.
+void Panels::find_parts(graph::RegionId region) {
+  for (const ValueId v : g_[region].insts) {
+    const graph::Inst& inst = g_[v];
+    if (inst.op == Op::RefPart) {
+      const auto same = [&](ValueId other) {
+        return in_first_body(g_[other].args[0]) == in_first_body(inst.args[0]) &&
+               g_[other].attr.ints == inst.attr.ints && g_[other].type == inst.type;
+      };
+      const auto found = std::ranges::find_if(parts_, same);
+      if (found == parts_.end())
+        parts_.push_back(v);
+      else
+        firsts_[v] = *found;
+    }
+    for (const graph::RegionId inner : inst.regions) find_parts(inner);
+  }
+}
+
 void Panels::find_uses(const graph::Body& body, graph::RegionId region) {
   for (const ValueId v : g_[region].insts) {
     const graph::Inst& inst = g_[v];
@@ -42,8 +62,8 @@ void Panels::find_uses(const graph::Body& body, graph::RegionId region) {
     if (!graph::is_product_by_hand(inst.op)) continue;
     const graph::DotView dot = graph::DotView::of(inst);
     if (inst.op == Op::Wgmma)
-      uses_[in_first_body(g_.root(dot.a))].push_back({v, dot.a, !dot.trans_a});
-    uses_[in_first_body(g_.root(dot.b))].push_back({v, dot.b, dot.trans_b});
+      uses_[in_first_body(g_.base(dot.a))].push_back({v, dot.a, !dot.trans_a});
+    uses_[in_first_body(g_.base(dot.b))].push_back({v, dot.b, dot.trans_b});
   }
 }
 
@@ -51,7 +71,7 @@ std::optional<MatrixView> Panels::matrix(ValueId view) {
   if (g_[view].type.shape.size() != 2) return {};
   MatrixView found{.columns = g_[view].type.shape[1]};
   int row = 0, column = 1;  // dimensions of what is viewed
-  for (; g_[view].op != Op::Param; view = g_[view].args[0]) {
+  for (; !g_.is_base(view); view = g_[view].args[0]) {
     if (g_[view].op != Op::At || g_.chooses(view)) return {};
     int next = 0, inner_row = -1, inner_column = -1, dimension = 0;
     std::size_t operand = 1;

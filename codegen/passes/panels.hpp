@@ -37,6 +37,7 @@ class Panels {
     ValueId product = graph::no_value, view = graph::no_value;
     bool along_k = true;  // rows of the memory go along K
   };
+  void find_parts(graph::RegionId region);
   void find_uses(const graph::Body& body, graph::RegionId region);
   void choose(ValueId root, const std::vector<Use>& uses);
   std::string misfit(ValueId root, const Use& use, int swizzle);
@@ -46,6 +47,7 @@ class Panels {
   thread::Exprs exprs_;
   Indices indices_;
   std::map<ValueId, ValueId> firsts_;  // scratch that bodies share
+  std::vector<ValueId> parts_;         // of unions
   std::map<ValueId, std::vector<Use>> uses_;
   std::map<ValueId, int> swizzles_;
 };

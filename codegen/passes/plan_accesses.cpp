@@ -26,7 +26,7 @@ constexpr std::size_t most_windows = 5, most_conditions = 4;
 bool streams(const Program& l, const LoopNest& p) {
   const auto* store = std::get_if<Store>(&p.sink);
   if (store == nullptr || !p.redirects.empty()) return false;
-  bool all = l.windows[l.window_of[l.graph.root(l.graph[store->inst].args[0])]].is_direct();
+  bool all = l.windows[l.window_of[l.graph.base(l.graph[store->inst].args[0])]].is_direct();
   for (const Effect& e : element_reads(l, p))
     all &= e.window || l.storages[e.storage].is_scalar() || reads_staged(l, e.leaf);
   return all;

@@ -6,12 +6,16 @@
 namespace palladium::passes {
 namespace {
 
-// Registers that hold an A: what a thread has of an accumulator of its shape, in the same order.
+// Registers that hold an A: of 16 bits what a thread has of an accumulator of its shape, in the
+// same order.
 StorageId held(Program& l, ValueId a, Location at, Statements& out) {
   const graph::Type& type = l.graph[a].type;
+  const layout::Warps warps{l.num_warps, 1};
+  const bool pairs = type.dtype.bytes() == 2;
   const LayoutVariableId variable =
-      l.add_variable(layout::accumulator(type.shape, {l.num_warps, 1}));
-  const StorageId storage = l.add_storage({.in = Registers{.packed = true},
+      l.add_variable(pairs ? layout::accumulator(type.shape, warps)
+                           : layout::operand_a(type.shape, type.dtype.bits(), warps, false));
+  const StorageId storage = l.add_storage({.in = Registers{.packed = pairs},
                                            .dtype = type.dtype,
                                            .shape = type.shape,
                                            .of = a,
@@ -37,7 +41,7 @@ void add_product_by_hand(Program& l, ValueId v, Statements& out) {
     return;
   }
   const auto storage_of = [&](ValueId view) {
-    return l.windows[l.window_of[l.graph.root(view)]].storage();
+    return l.windows[l.window_of[l.graph.base(view)]].storage();
   };
   const graph::DotView dot = graph::DotView::of(inst);
   const StorageId a = inst.op == graph::Op::Wgmma ? storage_of(dot.a) : held(l, dot.a, at, out);

@@ -123,7 +123,7 @@ std::string of_memory(const Storage& s) {
 std::string lies(const Program& l, ValueId v) {
   const graph::Graph& g = l.graph;
   const StorageId s =
-      g[v].type.is_ref() ? l.windows[l.window_of[g.root(v)]].storage() : l.storage_of[v];
+      g[v].type.is_ref() ? l.windows[l.window_of[g.base(v)]].storage() : l.storage_of[v];
   if (s) return of_memory(l.storages[s]);
   return g[v].type.is_ref() ? "in global memory" : "in no registers: computed where it is used";
 }

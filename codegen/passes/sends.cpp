@@ -41,14 +41,14 @@ bool is_result(const Program& l, ValueId store) {
       g[store].op != graph::Op::Store || type.shape.size() != 2 || g.bodies.size() > 1 ||
       g.bodies[0].warpgroups > 1 || graph::has_async_ops(g))
     return false;
-  const Window& w = l.windows[l.window_of[g.root(m.ref)]];
+  const Window& w = l.windows[l.window_of[g.base(m.ref)]];
   return w.is_direct() && w.mapping >= 0 && is_of_product(l, m.value);
 }
 
 // Whether TMA may store it, as far as the program is concerned.
 bool is_sent(const Program& l, const Analysis& a, ValueId store) {
   const MemoryView m = MemoryView::of(l.graph[store]);
-  const Window& w = l.windows[l.window_of[l.graph.root(m.ref)]];
+  const Window& w = l.windows[l.window_of[l.graph.base(m.ref)]];
   return m.mask == graph::no_value && !w.is_synchronised() && is_only_written(l.graph, a, w);
 }
 

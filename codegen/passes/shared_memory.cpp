@@ -154,7 +154,7 @@ class SharedMemory {
       if (const Scope* scope = std::get_if<Scope>(&s.what))
         for (const WindowId w : scope->windows)
           if (const StorageId storage = l_.windows[w].storage();
-              storage && l_.storages[storage].in_shared())
+              storage && l_.storages[storage].in_shared() && l_.room_of(storage) == storage)
             place(l_.storages[storage]);
       const Checked inside = end_;
       Checked most = inside;

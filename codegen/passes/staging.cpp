@@ -172,7 +172,7 @@ class Staging {
 
   // Whether where a view begins may change from iteration to iteration of a loop.
   bool moves(ValueId view) const {
-    for (; g_[view].op != Op::Param; view = g_[view].args[0])
+    for (; !g_.is_base(view); view = g_[view].args[0])
       if (g_[view].args.size() > 1) return true;
     return false;
   }
@@ -182,7 +182,7 @@ class Staging {
   // The dimension of a view along which its elements are neighbours in memory; -1: none is known.
   int neighbours(ValueId view) const {
     std::vector<ValueId> views;  // the last one is the first that is made
-    for (; g_[view].op != Op::Param; view = g_[view].args[0]) views.push_back(view);
+    for (; !g_.is_base(view); view = g_[view].args[0]) views.push_back(view);
     int along = static_cast<int>(g_[view].type.shape.size()) - 1;
     for (; along >= 0 && !views.empty(); views.pop_back()) along = kept(views.back(), along);
     return along;
@@ -234,7 +234,7 @@ class Staging {
     const int to = neighbours(m.ref);
     const Extents& shape = g_[v].type.shape;
     return m.value == v && to >= 0 && to != along && shape[static_cast<std::size_t>(to)] > 1 &&
-           l_.windows[l_.window_of[g_.root(m.ref)]].is_direct();
+           l_.windows[l_.window_of[g_.base(m.ref)]].is_direct();
   }
 
   // ---- what is gained
@@ -280,7 +280,7 @@ class Staging {
 
   // Whether what is next to each other in a view is so in its window.
   bool reads_rows(ValueId view) const {
-    for (; g_[view].op != Op::Param; view = g_[view].args[0]) {
+    for (; !g_.is_base(view); view = g_[view].args[0]) {
       if (g_[view].op != Op::At) return false;
       const graph::SubscriptDim last = graph::Subscript::of(g_[view]).dims.back();
       if (!last.is_slice || last.stride != 1) return false;

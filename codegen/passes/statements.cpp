@@ -254,7 +254,7 @@ class Building {
 
   void store(List& out, ValueId v) {
     const MemoryView m = MemoryView::of(g_[v]);
-    const Window& w = l_.windows[l_.window_of[g_.root(m.ref)]];
+    const Window& w = l_.windows[l_.window_of[g_.base(m.ref)]];
     if (w.residency() == Residency::registers) {
       assign(out, m.value, w.storage(), true);
       return;

@@ -135,7 +135,7 @@ std::optional<Sums::Conditions> Sums::of_condition(ValueId v, const Coordinates&
 }
 
 std::optional<Coordinates> Sums::in_block(ValueId view, Coordinates c) {
-  for (; g_[view].op != Op::Param; view = g_[view].args[0]) {
+  for (; !g_.is_base(view); view = g_[view].args[0]) {
     const Inst& i = g_[view];
     Coordinates inner;
     if (i.op == Op::RefTranspose) {

@@ -96,7 +96,11 @@ class WindowPlacement {
   }
 
   void add_scoped(RegionId r) {
-    for (ValueId v : g_[r].insts)
+    for (ValueId v : g_[r].insts) {
+      if (g_[v].op == Op::RefPart) {
+        add(v, -1);
+        l_.windows.back().scope = l_.windows[l_.window_of[g_[v].args[0]]].scope;
+      }
       for (RegionId inner : g_[v].regions) {
         if (g_[v].op == Op::Scoped)
           for (ValueId p : g_[inner].params) {
@@ -105,6 +109,7 @@ class WindowPlacement {
           }
         add_scoped(inner);
       }
+    }
   }
 
   void add(ValueId root, int mapping) {
@@ -144,6 +149,7 @@ class WindowPlacement {
 
   void decide(Window& w) {
     if (w.mapping < 0) {
+      if (g_[w.root].op == Op::RefPart) return make_part(w);
       if (const StorageId s = storage_of_first_body(w)) {
         w.in = InShared{{.storage = s}};
         return;
@@ -283,6 +289,31 @@ class WindowPlacement {
       w.in = InRegisters{resident};
   }
 
+  // A member of a union, which bodies that share that have in common.
+  void make_part(Window& w) {
+    const graph::Type& t = g_[w.root].type;
+    const StorageId all = l_.windows[l_.window_of[g_[w.root].args[0]]].storage();
+    const std::int64_t offset = graph::offset_of_part(g_[w.root]);
+    Shared& room = l_.storages[all].shared();
+    room.alignment = graph::union_alignment;
+    const Shared part{.row_stride = t.shape.empty() ? 1 : t.shape.back(),
+                      .swizzle = panels_.swizzle(w.root),
+                      .per_warpgroup = room.per_warpgroup,
+                      .within = {all, offset}};
+    const auto is_known = [&](StorageId s) {
+      const Storage& x = l_.storages[s];
+      return x.in_shared() && x.shared().within.storage == all &&
+             x.shared().within.offset == offset && x.dtype == t.dtype && x.shape == t.shape;
+    };
+    for (const StorageId s : l_.storages.ids())
+      if (is_known(s)) {
+        w.in = InShared{{.storage = s}};
+        return;
+      }
+    w.in = InShared{{.storage = l_.add_storage(
+                         {.in = part, .dtype = t.dtype, .shape = t.shape, .of = w.root})}};
+  }
+
   // As tensor cores have it, and each Pallas thread for itself.
   void make_accumulator(Window& w) {
     const graph::Type& t = g_[w.root].type;
@@ -371,8 +402,7 @@ class WindowPlacement {
              const int loop = analysis_.loop[index(access)];
              bool found = false;
              if (loop < 0) return found;
-             for (ValueId view = g_[access].args[0]; g_[view].op != Op::Param;
-                  view = g_[view].args[0])
+             for (ValueId view = g_[access].args[0]; !g_.is_base(view); view = g_[view].args[0])
                found = found || shifts(view, access);
              return found;
            });

@@ -143,6 +143,14 @@ std::int64_t reduction(std::string_view name, const char* what, Location at) {
       at, std::string(what) + ": there is no reduction_op '" + std::string(name) + "', but " + all);
 }
 
+graph::Beyond beyond_of(gpu::OOBFillMode mode) {
+  switch (mode) {
+  case gpu::OOBFillMode::UNDEFINED: return graph::Beyond::anything;
+  case gpu::OOBFillMode::ZEROS: return graph::Beyond::zeros;
+  default: return graph::Beyond::none;
+  }
+}
+
 // Of what is partitioned along a dimension the part of the calling block.
 Ref own_part(Recorder& recorder, const Ref& src, const Ref& dst,
              const gpu::CopyGmemToSmemOptions& options, Location at) {
@@ -247,10 +255,13 @@ void gpu::copy_gmem_to_smem(const Ref& src, const Ref& dst, const Ref& barrier,
   const ValueId from = recorder.id(source, what, at), to = recorder.id(dst, what, at);
   const OneBarrier one = one_barrier(recorder, barrier, what, at);
   const bool is_shared = !options.partitioned && graph::blocks_along(recorder.graph, axes) > 1;
+  const graph::Beyond beyond = beyond_of(options.oob_mode);
   if (is_shared) trace::expect_of_block(recorder, to, what, at);
   const auto copy = [&] {
     Attr attr;
     if (is_shared) attr.ints = {axes};
+    if (beyond != graph::Beyond::none)
+      attr.ints = {is_shared ? axes : 0, static_cast<std::int64_t>(beyond)};
     record(recorder, Op::CopyToShared, {from, to, one.all, one.number}, std::move(attr), at);
     recorder.note({{recorder.memory_of(from)}, {}});
     recorder.note_write(to);
@@ -296,9 +307,15 @@ void gpu::copy_smem_to_gmem(const Ref& src, const Ref& dst, CopySmemToGmemOption
   Recorder& recorder = recorder_by_hand(what, at);
   const ValueId from = recorder.id(src, what, at), to = recorder.id(dst, what, at);
   recorder.expect_writable(to, what, at);
-  const Attr how = options.reduction_op == nullptr
-                       ? Attr{}
-                       : Attr{{0, 0, reduction(options.reduction_op, what, at)}, 0};
+  Attr how;
+  if (options.reduction_op != nullptr)
+    how.ints = {0, 0, reduction(options.reduction_op, what, at)};
+  else if (options.clipped)
+    how.ints = {static_cast<std::int64_t>(graph::Beyond::dropped)};
+  if (options.reduction_op != nullptr && options.clipped)
+    throw CompileError(at,
+                       "copy_smem_to_gmem: a copy that reduces is inside of its array, and not "
+                       "clipped");
   const Op op = options.reduction_op == nullptr ? Op::CopyToGlobal : Op::ReduceToGlobal;
   const auto copy = [&] {
     record(recorder, op, {to, from}, how, at);

@@ -8,6 +8,7 @@
 #include "codegen/trace/clusters.hpp"
 #include "codegen/trace/over_meshes.hpp"
 #include "codegen/trace/tracer.hpp"
+#include "codegen/trace/unions.hpp"
 
 namespace palladium::trace {
 
@@ -31,6 +32,12 @@ void Tracer::set_scratch() {
     const std::size_t meshes = is_meshed() ? over_.meshes->list.size() : 0;
     if (const std::string problem = mesh_problem(s.type, who, meshes); !problem.empty())
       fail(s.type.at, problem);
+    if (is_member(s.type)) {
+      const Scoped::Member& member = s.type.member;
+      if (begins_union(s.type))
+        m.scratch_avals.push_back({{{member.bytes}, u8}, true, Space::smem, {}, 0, 0});
+      continue;
+    }
     m.scratch_avals.push_back({type,
                                true,
                                s.type.space,
@@ -104,12 +111,19 @@ void Tracer::trace_body(std::size_t number, const Body& body) {
   std::size_t next = 0;
   std::vector<ValueId> scratch(global_of_scratch_.size());
   for (std::size_t i = 0; i < scratch.size(); ++i) {
-    if (global_of_scratch_[i] >= 0) continue;
+    if (global_of_scratch_[i] >= 0 || is_member(call_.scratch.list[i].type)) {
+      if (begins_union(call_.scratch.list[i].type)) {
+        ++next;
+        scratch[i] = builder.param(type_of_union(call_.scratch.list[i].type), at_);
+      }
+      continue;
+    }
     const AbstractValue& s = g.mapping.scratch_avals[next++];
     scratch[i] = builder.param(
         Type::ref(s.type.dtype, extents(s.type.shape), s.memory_space, s.arrivals, s.swizzle), at_);
   }
   note_cluster_barriers(scratch);
+  add_members(scratch);
   for (std::size_t i = 0; i < scratch.size(); ++i)
     if (const int global = global_of_scratch_[i]; global >= 0)
       scratch[i] = recorder_.global(static_cast<std::size_t>(global));
@@ -130,6 +144,19 @@ void Tracer::trace_body(std::size_t number, const Body& body) {
   blaming(body.at(), [&] { call_body(body, recorder_, operands, scratch_names_); });
   recorder_.leave();
   recorder_.may_capture = false;
+}
+
+// Where the first member of a union stands is the union.
+void Tracer::add_members(std::vector<ValueId>& scratch) {
+  ValueId all = graph::no_value;
+  for (std::size_t i = 0; i < scratch.size(); ++i) {
+    const Scoped& s = call_.scratch.list[i].type;
+    if (!is_member(s)) continue;
+    if (begins_union(s)) all = scratch[i];
+    const Type type =
+        Type::ref(s.type.dtype, extents(s.type.shape), Space::smem, 0, swizzle_given(s));
+    scratch[i] = part_of_union(recorder_, all, s, type, at_);
+  }
 }
 
 void Tracer::note_cluster_barriers(const std::vector<ValueId>& scratch) {

@@ -10,6 +10,7 @@
 #include "codegen/trace/clusters.hpp"
 #include "codegen/trace/inline.hpp"
 #include "codegen/trace/recorder.hpp"
+#include "codegen/trace/unions.hpp"
 #include "palladium/control.hpp"
 #include "palladium/error.hpp"
 #include "palladium/scoped.hpp"
@@ -68,6 +69,12 @@ struct Building::State {
   std::vector<std::vector<Value>> returned = {};  // of each branch
   std::vector<trace::BodyOperand> refs = {};      // of a scope ...
   std::vector<std::string> names = {};            // ... and what the user calls them
+  struct Member {
+    std::size_t number = 0;  // of these
+    Scoped scratch = {};
+    Type type = {};
+  };
+  std::vector<Member> members = {};  // of unions
   std::unique_ptr<Operands> operands = {};
   bool gives = false;  // there are results
   trace::Touched touched = {};
@@ -313,9 +320,13 @@ Building::Building(const ScratchTypes& types, const ScopedOptions& options,
                          "given '" +
                              sharers.cluster_axis + "' for " + who +
                              "; only semaphores are those of several blocks");
-    const Type ref =
-        Type::ref(type.dtype, trace::extents(type.shape), s.type.space,
-                  trace::arrivals_of(recorder, s.type, at), trace::swizzle_given(s.type));
+    Type ref = Type::ref(type.dtype, trace::extents(type.shape), s.type.space,
+                         trace::arrivals_of(recorder, s.type, at), trace::swizzle_given(s.type));
+    if (trace::is_member(s.type)) {
+      state->members.push_back({state->refs.size() - 1, s.type, ref});
+      if (!trace::begins_union(s.type)) continue;
+      ref = trace::type_of_union(s.type);
+    }
     const bool is_barrier = s.type.space == Space::barrier;
     if (is_barrier) expect_all_threads(recorder, sharers, who, at);
     if (!sharers.threads && !is_barrier && !is_seen_by_blocks(recorder, s.type)) {
@@ -420,9 +431,18 @@ void Building::State::open() {
 void Building::State::name_refs() {
   const std::vector<ValueId>& params = recorder.graph[regions[0]].params;
   std::size_t next = 0;
-  for (std::size_t i = 0; i < refs.size(); ++i) {
-    if (refs[i].param != graph::no_value) continue;  // others know it too
-    refs[i].param = params[next++];
+  ValueId all = graph::no_value;  // of a union
+  for (std::size_t i = 0, member = 0; i < refs.size(); ++i) {
+    const bool is_member = member < members.size() && members[member].number == i;
+    const bool is_known = refs[i].param != graph::no_value;  // others know it too
+    if (is_known && !is_member) continue;
+    if (!is_known && (!is_member || trace::begins_union(members[member].scratch)))
+      refs[i].param = params[next++];
+    if (is_member) {
+      const Member& m = members[member++];
+      if (trace::begins_union(m.scratch)) all = refs[i].param;
+      refs[i].param = trace::part_of_union(recorder, all, m.scratch, m.type, at);
+    }
     if (names[i].empty()) continue;
     recorder.graph.names.resize(graph::index(refs[i].param) + 1);
     recorder.graph.names[graph::index(refs[i].param)] = names[i];

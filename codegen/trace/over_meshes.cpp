@@ -16,7 +16,8 @@ class Accesses {
         first_captured_(first_scratch_ + g_.mapping.scratch_avals.size()) {
     for (const Recorder::Shared& s : recorder.shared) shared_.push_back(s.ref);
     for (const NamedScoped& s : scratch.list)
-      if (s.type.space != Space::semaphore) in_block_.push_back(&s.type);
+      if (s.type.space != Space::semaphore && s.type.member.number <= 0)
+        in_block_.push_back(&s.type);
   }
 
   void check(bool must_write, Location at) {

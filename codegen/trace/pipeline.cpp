@@ -117,8 +117,7 @@ void EmittedLoop::begin(const Value& step) {
 // Copies back what no step behind this one has, to go on with the next room.
 void EmittedLoop::store(const CutArray& o, std::size_t number, const Value& step) {
   when(blocks_.is_last(o, step), [&] {
-    gpu::copy_smem_to_gmem(blocks_.room(o, rooms_[number]), blocks_.view_of(o, step),
-                           {.commit_group = false}, at_);
+    blocks_.store(o, rooms_[number], step, false);
     const Value next = slot_of(o.slots, blocks_.apply(Op::Add, rooms_[number], Value(1)));
     palladium::store(number_of_room(o), next);
   });
@@ -148,6 +147,11 @@ void EmittedLoop::end(const Value& step) {
 }
 
 std::vector<Value> EmittedLoop::run(const std::vector<Value>& init) {
+  for (const CutArray& o : blocks_.operands)
+    if (!o.spec.collective_axes.empty())
+      blocks_.fail(o.name +
+                   " has collective_axes; what blocks share a thread of its own copies: "
+                   "plgpu::emit_pipeline_warp_specialized");
   const auto count = static_cast<int>(init.size());
   std::vector<Value> last(init.size());
   const Expression expression(at_);

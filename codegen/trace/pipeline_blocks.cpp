@@ -57,11 +57,11 @@ void Blocks::add(const BlockSpec& spec, const Ref& array, std::string name) {
     if (b.kind == BlockDim::Kind::bounded_slice || b.kind == BlockDim::Kind::indirect ||
         b.kind == BlockDim::Kind::bounded || b.pad_lo + b.pad_hi > 0)
       fail(where + "is a number of elements, pl::squeezed, or pl::Element without padding");
-    if (b.kind == BlockDim::Kind::blocked && type.shape[d] % b.size != 0)
-      fail(where + "has " + std::to_string(b.size) + " elements, which do not divide the " +
-           std::to_string(type.shape[d]) + " of the array");
+    o.leaves |= b.kind == BlockDim::Kind::blocked && type.shape[d] % b.size != 0;
     if (b.kind != BlockDim::Kind::squeezed) o.block.push_back(b.size);
   }
+  if (o.leaves && spec.fill.value_or(0) != 0)
+    fail(o.name + ": beyond the array blocks of a pipeline hold zeros, and no other number");
   operands.push_back(std::move(o));
 }
 
@@ -110,12 +110,12 @@ void Blocks::set_rings(bool one_each) {
     if (o.is_whole) continue;
     const auto same = std::ranges::find_if(rings, [&](const Ring& r) {
       return !one_each && r.slots == o.slots && r.delay == o.spec.delay_release &&
-             r.follows_grid == o.follows_grid;
+             r.follows_grid == o.follows_grid && r.collective_axes == o.spec.collective_axes;
     });
     if (same != rings.end())
       same->inputs.push_back(i);
     else
-      rings.push_back({{i}, o.slots, o.spec.delay_release, o.follows_grid});
+      rings.push_back({{i}, o.slots, o.spec.delay_release, o.follows_grid, o.spec.collective_axes});
   }
 }
 
@@ -238,8 +238,17 @@ Value Blocks::is_last(const CutArray& o, const Value& step) const {
 void Blocks::fetch(const Ring& ring, const Value& step, const Value& slot, const Ref& ready) const {
   for (const std::size_t i : ring.inputs) {
     const Ref from = view_of(operands[i], step), to = room(operands[i], slot);
-    gpu::copy_gmem_to_smem(from, to, ready, {}, at_);
+    const gpu::OOBFillMode beyond =
+        operands[i].leaves ? operands[i].spec.oob_fill_mode : gpu::OOBFillMode::PROMISE_IN_BOUNDS;
+    gpu::copy_gmem_to_smem(from, to, ready,
+                           {.collective_axes = ring.collective_axes, .oob_mode = beyond}, at_);
   }
+}
+
+void Blocks::store(const CutArray& o, const Value& from, const Value& step,
+                   bool commit_group) const {
+  gpu::copy_smem_to_gmem(room(o, from), view_of(o, step),
+                         {.commit_group = commit_group, .clipped = o.leaves}, at_);
 }
 
 std::vector<Ref> Blocks::blocks_of(const std::vector<Value>& rooms) const {

@@ -22,6 +22,7 @@ struct CutArray {
   Extents block;             // what the body gets of it
   bool is_whole = false;     // the body gets the array
   bool follows_grid = true;  // other steps may have other blocks
+  bool leaves = false;       // blocks may end behind the array
   int slots = 1;             // blocks that there is room for
   ValueId rooms = graph::no_value;
   ValueId room = graph::no_value;  // of an output with several: the number of the one that it has
@@ -31,8 +32,9 @@ struct CutArray {
 struct Ring {
   std::vector<std::size_t> inputs;
   int slots = 1;
-  int delay = 0;             // steps behind which a room is filled again
-  bool follows_grid = true;  // else it is filled once
+  int delay = 0;                                  // steps behind which a room is filled again
+  bool follows_grid = true;                       // else it is filled once
+  std::vector<std::string> collective_axes = {};  // of blocks that share the copies
   ValueId ready = graph::no_value, consumed = graph::no_value;
 };
 
@@ -76,6 +78,9 @@ class Blocks {
   Value is_last(const CutArray& o, const Value& step) const;
   /// Copies the blocks of a step to these rooms of the ring.
   void fetch(const Ring& ring, const Value& step, const Value& slot, const Ref& ready) const;
+  /// Copies a room of an output to where the step has its block.
+  void store(const CutArray& o, const Value& room, const Value& step,
+             bool commit_group = true) const;
   /// Of the body, with what it gets beside the blocks of a step.
   std::vector<Ref> blocks_of(const std::vector<Value>& rooms) const;
 

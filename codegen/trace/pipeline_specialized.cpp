@@ -7,9 +7,11 @@
 
 #include "codegen/trace/accumulators.hpp"
 #include "codegen/trace/body.hpp"
+#include "codegen/trace/clusters.hpp"
 #include "codegen/trace/pipeline_blocks.hpp"
 #include "palladium/error.hpp"
 #include "palladium/gpu.hpp"
+#include "palladium/gpu/barrier.hpp"
 #include "palladium/gpu/registers.hpp"
 #include "palladium/gpu/wgmma.hpp"
 #include "palladium/ops.hpp"
@@ -45,8 +47,15 @@ gpu::PipelineAllocations allocate(Recorder& recorder, const Blocks& blocks, int 
     if (!o.is_whole) found.rooms.push_back(share(blocks.type_of_rooms(o)));
   for (const Ring& ring : blocks.rings) {
     found.ready.push_back(share(blocks.barriers({ring.slots}, ring.inputs.size())));
+    // Rooms that several blocks fill are free when those of all of them are.
+    Scoped readers = gpu::Barrier({.num_arrivals = computing});
+    if (!ring.collective_axes.empty()) readers.collective_axes = {ring.collective_axes};
+    const int arrivals = trace::arrivals_of(recorder, readers, at);
     found.consumed.push_back(
-        share(blocks.barriers({ring.slots}, static_cast<std::size_t>(computing))));
+        share(blocks.barriers({ring.slots}, static_cast<std::size_t>(arrivals))));
+    if (!ring.collective_axes.empty())
+      recorder.cluster_barriers.emplace_back(recorder.id(found.consumed.back(), what, at),
+                                             trace::cluster_groups(recorder, readers, at));
   }
   for (int i = 0; goes_on && i < 2; ++i)
     found.counts.push_back(share(Type::ref(i32, {1}, Space::regs)));
@@ -144,6 +153,9 @@ SpecializedLoop::SpecializedLoop(Recorder& recorder, PipelineBody& body,
                  "\"; the kernel has " + std::to_string(threads.count));
   if (o.memory_thread_idx.value_or(computing) != computing)
     blocks_.fail("Memory thread must be the last thread.");
+  for (std::size_t i = blocks_.inputs; i < blocks_.operands.size(); ++i)
+    if (!blocks_.operands[i].spec.collective_axes.empty())
+      blocks_.fail(blocks_.operands[i].name + " is an output, which blocks do not share");
   if (blocks_.rings.empty()) blocks_.fail("expected an input that is copied");
   if (goes_on() && allocations == nullptr)
     blocks_.fail("Pipeline state should not be set when using automatic allocation.");
@@ -402,7 +414,7 @@ void SpecializedLoop::store(std::size_t output, const Value& step) {
     if (!is_one && o.slots > 1) by_first([&] { await(o.slots - 2); });
     meet();
     by_first([&] {
-      gpu::copy_smem_to_gmem(blocks_.room(o, rooms_[output]), blocks_.view_of(o, step), {}, at_);
+      blocks_.store(o, rooms_[output], step);
       if (is_one || o.slots == 1) await(o.slots - 1);
     });
     if (o.slots == 1) return meet();

@@ -2,12 +2,16 @@
 #include "palladium/gpu/scheduling.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "codegen/trace/accumulators.hpp"
 #include "codegen/trace/body.hpp"
+#include "codegen/trace/clusters.hpp"
 #include "palladium/error.hpp"
 #include "palladium/gpu.hpp"
 #include "palladium/gpu/barrier.hpp"
+#include "palladium/gpu/cluster.hpp"
 #include "palladium/ops.hpp"
 #include "palladium/semaphore.hpp"
 
@@ -44,6 +48,10 @@ Value product_of(const At& apply, const std::vector<Value>& sizes) {
   Value product = Value(1);
   for (const Value& size : sizes) product = apply(Op::Mul, product, size);
   return product;
+}
+
+std::int64_t product(const std::vector<std::int64_t>& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
 }
 
 }  // namespace
@@ -98,7 +106,7 @@ gpu::NDLoopInfo detail::NDLoop::at(const Value& step) const {
 // ---- dynamic_scheduling_loop
 
 // One thread takes indices from the counter, an iteration ahead, and hands each to all threads of
-// the block through one of two slots.
+// the block, or of several of a cluster, through one of two slots of each block.
 struct detail::DynamicLoop::State {
   static constexpr int slots = 2;
 
@@ -110,6 +118,9 @@ struct detail::DynamicLoop::State {
   Value taken() const { return Value(atomic_add(counter.at(0, at), Value(1))); }
   void put(const Value& step) const;
   Value got(const Value& step) const;
+  Ref there(const Ref& memory, const std::vector<Value>& place) const;
+  void hand_out(const Value& item, const Value& slot) const;
+  std::vector<std::int64_t> sizes_along_cluster() const;
 
   Recorder& recorder;
   Location at;
@@ -120,6 +131,7 @@ struct detail::DynamicLoop::State {
   bool is_shared = false;  // by several threads
   Value leads = {};        // whether this one takes
   ValueId items = graph::no_value, full = graph::no_value, empty = graph::no_value;
+  std::vector<std::string> cluster_axes = {};  // along which blocks have the same items
 };
 
 void detail::DynamicLoop::State::put(const Value& step) const {
@@ -127,16 +139,58 @@ void detail::DynamicLoop::State::put(const Value& step) const {
     const Value slot = slot_of(step);
     when(Bound(apply(Op::Ge, step, Value(slots)), at),
          [&] { gpu::barrier_wait(ref(empty).at(slot, at), at); });
+    if (!cluster_axes.empty()) return hand_out(taken(), slot);
     store(ref(items).at(slot, at), taken());
     gpu::barrier_arrive(ref(full).at(slot, at), at);
   });
+}
+
+// The same memory of the block that stands there along the axes.
+Ref detail::DynamicLoop::State::there(const Ref& memory, const std::vector<Value>& place) const {
+  const auto of = [&](std::size_t i) {
+    return gpu::ClusterIndex{cluster_axes[i].c_str(), place[i]};
+  };
+  switch (place.size()) {
+  case 1: return gpu::cluster_ref(memory, {of(0)}, at);
+  case 2: return gpu::cluster_ref(memory, {of(0), of(1)}, at);
+  default: return gpu::cluster_ref(memory, {of(0), of(1), of(2)}, at);
+  }
+}
+
+std::vector<std::int64_t> detail::DynamicLoop::State::sizes_along_cluster() const {
+  std::vector<std::int64_t> along;
+  for (const std::string& name : cluster_axes)
+    along.push_back(trace::literal(axis_size(name.c_str(), at)).integer);
+  return along;
+}
+
+void detail::DynamicLoop::State::hand_out(const Value& item, const Value& slot) const {
+  const std::vector<std::int64_t> along = sizes_along_cluster();
+  for (std::int64_t block = 0; block < product(along); ++block) {
+    std::vector<Value> place(along.size());
+    std::int64_t rest = block;
+    for (std::size_t d = along.size(); d-- > 0; rest /= along[d]) place[d] = Value(rest % along[d]);
+    gpu::async_store_smem(Operand(item, at), there(ref(items).at(slot, at), place),
+                          ref(full).at(slot, at));
+  }
 }
 
 Value detail::DynamicLoop::State::got(const Value& step) const {
   const Value slot = slot_of(step);
   gpu::barrier_wait(ref(full).at(slot, at), at);
   const Value item = load(ref(items).at(slot, at));
-  gpu::barrier_arrive(ref(empty).at(slot, at), at);
+  if (cluster_axes.empty()) {
+    gpu::barrier_arrive(ref(empty).at(slot, at), at);
+    return item;
+  }
+  // At the barrier of the block whose thread takes.
+  const Ref first = there(ref(items), std::vector<Value>(cluster_axes.size(), Value(0)));
+  const ValueId rank = recorder.graph[recorder.id(first, "dynamic_scheduling_loop", at)].args[1];
+  recorder.builder().add(
+      Op::BarrierArrive,
+      {empty, recorder.i32_scalar(slot, "dynamic_scheduling_loop", "the slot", at), rank},
+      trace::Attr{}, {}, at);
+  recorder.note_write(empty);
   return item;
 }
 
@@ -146,19 +200,28 @@ detail::DynamicLoop::DynamicLoop(std::vector<std::string> grid_names,
   Ref counter = get_global(gpu::GMEM({1}, i32), at);
   state_ = new State{.recorder = recorder, .at = at, .apply = {at}, .counter = counter};
   State& s = *state_;
-  if (!options.cluster_axes.empty()) s.fail("blocks of a cluster do not share their iterations");
   for (const std::string& name : grid_names) s.sizes.push_back(axis_size(name.c_str(), at));
   s.count = product_of(s.apply, s.sizes);
   const trace::Threads& threads = recorder.threads[recorder.body];
-  s.is_shared = threads.count > 1;
+  s.cluster_axes = options.cluster_axes;
+  s.is_shared = threads.count > 1 || !s.cluster_axes.empty();
   if (!s.is_shared) return;
-  if (options.thread_axis != threads.name)
+  if (threads.count > 1 && options.thread_axis != threads.name)
     s.fail("all threads of the block run it: expected .thread_axis = \"" + threads.name +
            "\", given \"" + options.thread_axis + "\"");
-  s.leads = s.apply(Op::Eq, axis_index(threads.name.c_str(), at), Value(0));
+  (void)trace::cluster_axes(recorder, s.cluster_axes, "dynamic_scheduling_loop", at);
+  std::vector<Value> numbers;
+  if (threads.count > 1) numbers.push_back(axis_index(threads.name.c_str(), at));
+  for (const std::string& axis : s.cluster_axes) numbers.push_back(axis_index(axis.c_str(), at));
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const Value is_first = s.apply(Op::Eq, numbers[i], Value(0));
+    s.leads = i == 0 ? is_first : s.apply(Op::And, s.leads, is_first);
+  }
+  const auto blocks = static_cast<int>(product(s.sizes_along_cluster()));
   s.items = recorder.share(Type::ref(i32, {State::slots}, Space::smem), at);
   s.full = recorder.share(Type::ref(u64, {State::slots}, Space::barrier, 1), at);
-  s.empty = recorder.share(Type::ref(u64, {State::slots}, Space::barrier, threads.count), at);
+  s.empty =
+      recorder.share(Type::ref(u64, {State::slots}, Space::barrier, threads.count * blocks), at);
 }
 
 detail::DynamicLoop::~DynamicLoop() { delete state_; }

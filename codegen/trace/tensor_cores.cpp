@@ -14,8 +14,8 @@ bool is_accumulator(const Recorder& recorder, ValueId view) {
 
 std::string accumulator_problem(const ShapeDtype& type) {
   const std::string given = "is an accumulator of " + to_string(type);
-  if (type.dtype != f32 && type.dtype != i32)
-    return given + "; accumulators are of f32, or of i32 for integers";
+  if (type.dtype != f32 && type.dtype != f16 && type.dtype != i32)
+    return given + "; accumulators are of f32 or f16, or of i32 for integers";
   if (type.shape.rank() != 2 || type.shape[0].value() % 64 != 0 || type.shape[1].value() % 8 != 0)
     return given + "; an accumulator has a multiple of 64 rows and of 8 columns";
   return "";

@@ -94,6 +94,7 @@ class Tracer {
   void check_grid_order(const graph::Graph& g) const;
   void set_cluster();
   void note_cluster_barriers(const std::vector<ValueId>& scratch);
+  void add_members(std::vector<ValueId>& scratch);
   void set_threads(std::size_t bodies);
   void check_names(const std::vector<std::string>& names, std::size_t axes, const char* what);
 

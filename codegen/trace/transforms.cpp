@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include "codegen/trace/accumulators.hpp"
+#include "codegen/trace/recorder.hpp"
 #include "palladium/error.hpp"
+#include "palladium/gpu/union.hpp"
 #include "palladium/gpu/wgmma.hpp"
 
 namespace palladium {
@@ -26,6 +28,49 @@ int gpu::find_swizzle(std::int64_t minor_dim_bits, const char* what, Location at
   const std::string of = *what == '\0' ? "" : std::string(" for ") + what;
   throw CompileError(at, "find_swizzle: no valid swizzle" + of + ": the minor dimension has " +
                              std::to_string(minor_dim_bits) + " bits, expected a multiple of 128");
+}
+
+namespace {
+
+// {..., m, n} of tiles {a, b} as {..., m / a, n / b, a, b}.
+Ref in_tiles(const Ref& ref, const std::vector<std::int64_t>& tiling, Location at) {
+  const Shape shape = ref.shape(at);
+  const int tiled = static_cast<int>(tiling.size()), whole = shape.rank() - tiled;
+  Shape cut;
+  std::vector<std::int64_t> order;
+  for (int d = 0; d < whole; ++d) {
+    cut.push_back(shape[d]);
+    order.push_back(d);
+  }
+  for (int d = 0; d < tiled; ++d) {
+    const std::int64_t tile = tiling[static_cast<std::size_t>(d)];
+    if (whole < 0 || shape[whole + d].value() % tile != 0)
+      throw CompileError(at, "transform_ref: cannot apply a tiling whose tiles do not divide " +
+                                 to_string(shape));
+    cut.push_back(shape[whole + d].value() / tile);
+    cut.push_back(tile);
+    order.push_back(whole + 2 * d);
+  }
+  for (int d = 0; d < tiled; ++d) order.push_back(whole + 2 * d + 1);
+  trace::Recorder& recorder = trace::Recorder::current("transform_ref", at);
+  const trace::ValueId tiles = recorder.id(ref.reshape(cut, at), "transform_ref", at);
+  return recorder.ref(recorder.builder().add(trace::Op::RefTranspose, {tiles},
+                                             trace::Attr{std::move(order), 0}, {}, at));
+}
+
+}  // namespace
+
+Ref gpu::transform_ref(const Ref& ref, const Transform& transform, Location at) {
+  if (!transform.tiling.empty()) return in_tiles(ref, transform.tiling, at);
+  trace::Recorder& recorder = trace::Recorder::current("transform_ref", at);
+  const graph::Type& memory =
+      recorder.graph[recorder.graph.base(recorder.id(ref, "transform_ref", at))].type;
+  if (memory.swizzle != transform.swizzle)
+    throw CompileError(at, "transform_ref: a swizzle of " + std::to_string(transform.swizzle) +
+                               " bytes is one of memory, which is " + graph::to_string(memory) +
+                               "; say it where that is allocated: plgpu::SMEM(shape, dtype, "
+                               "{.transforms = {...}})");
+  return ref;
 }
 
 namespace trace {

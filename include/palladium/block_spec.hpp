@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -223,6 +224,13 @@ struct Transform {
   std::vector<std::int64_t> tiling = {};  ///< of a TilingTransform
   int swizzle = 0;                        ///< of a SwizzleTransform, bytes
 };
+/// What is brought of elements of an array that there are not, because a slice ends behind it, or
+/// begins in front of it.
+enum class OOBFillMode : std::uint8_t {
+  UNDEFINED,          ///< anything
+  PROMISE_IN_BOUNDS,  ///< there are none, which interpreter and emulator check
+  ZEROS
+};
 }  // namespace gpu
 
 /// What a scratch operand is: `plgpu::SMEM({128, 64}, pl::f32)`.
@@ -236,6 +244,13 @@ struct Scoped {
   std::vector<std::vector<std::string>> collective_axes = {};
   std::vector<gpu::Transform> transforms = {};
   MaybeValue init = {};  ///< of an accumulator: what it holds first; none: zeros
+  std::vector<std::vector<Scoped>> groups = {};  ///< of a RefUnion
+  /// Of one of its members in a list of scratch: how many members of the union stand before it, and
+  /// where in the bytes of all it begins.
+  struct Member {
+    int number = -1;  ///< -1: it is none
+    std::int64_t offset = 0, bytes = 0;
+  } member = {};
 
   /// The same for the threads of one of several meshes: `plgpu::REGS({64}, pl::f32).on(1)`.
   Scoped on(int mesh_number) const {
@@ -282,6 +297,11 @@ struct BlockSpecOptions {
   /// Steps of a plgpu::emit_pipeline behind which the memory of a block of an input is filled
   /// again: as many as products may be under way behind its body.
   int delay_release = 0;
+  /// Cluster axes, of an input of a plgpu::emit_pipeline_warp_specialized: all blocks along them
+  /// have the same block of it at the same step, and each brings a part of it to all.
+  std::vector<std::string> collective_axes = {};
+  /// What blocks of an input of such pipelines hold beyond its array, which they do not divide.
+  gpu::OOBFillMode oob_fill_mode = gpu::OOBFillMode::ZEROS;
 };
 
 /// How an array is cut into blocks. Without a shape a block is the whole array, without an index
@@ -298,6 +318,8 @@ class BlockSpec {
         fill(options.fill),
         transforms(std::move(options.transforms)),
         delay_release(options.delay_release),
+        collective_axes(std::move(options.collective_axes)),
+        oob_fill_mode(options.oob_fill_mode),
         whole(false),
         at(at) {}
   BlockSpec(BlockSpecOptions options, Location at = here())
@@ -306,6 +328,8 @@ class BlockSpec {
         fill(options.fill),
         transforms(std::move(options.transforms)),
         delay_release(options.delay_release),
+        collective_axes(std::move(options.collective_axes)),
+        oob_fill_mode(options.oob_fill_mode),
         at(at) {}
   /// For a rank that is known only at run time.
   static BlockSpec of(std::vector<BlockDim> shape, IndexMap map = {}, BlockSpecOptions options = {},
@@ -332,6 +356,8 @@ class BlockSpec {
   std::optional<double> fill = {};
   std::vector<gpu::Transform> transforms = {};
   int delay_release = 0;
+  std::vector<std::string> collective_axes = {};
+  gpu::OOBFillMode oob_fill_mode = gpu::OOBFillMode::ZEROS;
   bool whole = true;  ///< the block is the array
   Location at = {};
 };

@@ -45,6 +45,7 @@
 #include "palladium/gpu/registers.hpp"
 #include "palladium/gpu/scheduling.hpp"
 #include "palladium/gpu/wgmma.hpp"
+#include "palladium/gpu/union.hpp"
 #include "palladium/gpu/layout.hpp"
 #include "palladium/gpu/inline.hpp"
 #include "palladium/gpu/profile.hpp"

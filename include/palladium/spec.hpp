@@ -85,10 +85,14 @@ class ScratchTypes {
   ScratchTypes(ScratchTypes&&) = default;
   ScratchTypes& operator=(const ScratchTypes&) = default;  // alone, like Grid's
   ScratchTypes(std::initializer_list<Scoped> types) {
-    for (const Scoped& t : types) list.push_back({"", t});
+    for (const Scoped& t : types) add({"", t});
   }
-  ScratchTypes(std::initializer_list<NamedScoped> types) : list(types) {}
+  ScratchTypes(std::initializer_list<NamedScoped> types) {
+    for (const NamedScoped& t : types) add(t);
+  }
   bool empty() const { return list.empty(); }
+  /// Of a RefUnion its members, one after the other: "u" has "u[0]", "u[1]", ...
+  PALLADIUM_API void add(const NamedScoped& type);
 
   std::vector<NamedScoped> list = {};
 };

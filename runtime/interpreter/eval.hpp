@@ -143,6 +143,11 @@ SemaphoreUser user_of(Frame& f, ValueId v, std::string semaphore);
 /// is told that these agents did it, asynchronously.
 void copy_elements(Frame& f, ValueId by, View& from, View& to, race::Agent reading,
                    race::Agent writing, race::Proxy through = race::Proxy::async);
+/// The same where elements of `from` may be out of bounds of their array, and are these bytes then;
+/// or elements of `to`, to which nothing is written.
+void fill_elements(Frame& f, ValueId by, View& from, View& to, race::Agent copy, std::byte beyond);
+void clip_elements(Frame& f, ValueId by, View& from, View& to, race::Agent reading,
+                   race::Agent writing);
 /// The same where the elements of `to` are updated, as the instruction says.
 void reduce_elements(Frame& f, ValueId by, View& from, View& to, race::Agent reading,
                      race::Agent writing);

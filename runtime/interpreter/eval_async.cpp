@@ -55,6 +55,16 @@ Frame& in_block(Frame& f, ValueId by, ValueId rank) {
   return *f.cluster[static_cast<std::size_t>(block)];
 }
 
+void eval_RefPart(Frame& f, ValueId v, const Inst& inst) {
+  View& view = f.view(v);
+  const View& bytes = f.view(inst.args[0]);
+  view.start_from(bytes, inst.type.shape);
+  view.dtype = inst.type.dtype;
+  view.bytes = inst.type.dtype.bytes();
+  view.offset = bytes.offset + graph::offset_of_part(inst);
+  view.strides = dense_strides(inst.type.shape, view.bytes);
+}
+
 void eval_RefPeer(Frame& f, ValueId v, const Inst& inst) {
   View& view = f.view(v);
   view = f.view(inst.args[0]);
@@ -81,6 +91,13 @@ void eval_BarrierTest(Frame& f, ValueId v, const Inst& inst) {
 
 namespace {
 
+void bring_elements(Frame& f, ValueId v, const graph::CopyView& c, View& from, View& to,
+                    race::Agent copy) {
+  if (c.beyond == graph::Beyond::none) return copy_elements(f, v, from, to, copy, copy);
+  constexpr std::byte zero{0}, anything{0xff};
+  fill_elements(f, v, from, to, copy, c.beyond == graph::Beyond::zeros ? zero : anything);
+}
+
 // A copy that several blocks say alike: each brings its part to all of them, and tells their
 // barriers.
 class SharedCopy {
@@ -106,7 +123,7 @@ class SharedCopy {
     for (Frame* const block : f_.cluster) {
       if (!shares(*block)) continue;
       to.window = block->view(f_.graph().root(copy_.shared)).window;
-      copy_elements(f_, v_, from, to, agent, agent);
+      bring_elements(f_, v_, copy_, from, to, agent);
       Barrier& b = barrier_of(f_, v_, copy_.barrier, copy_.number, *block);
       const race::Snapshot done = f_.races ? f_.races->engine().released(agent) : race::Snapshot();
       f_.semaphores->bring(b, done, user_of(f_, v_, b.name));
@@ -159,7 +176,7 @@ void eval_CopyToShared(Frame& f, ValueId v, const Inst& inst) {
   if (f.races) f.races->engine().restart(copy, f.races->engine().release(f.agent));
   if (SharedCopy shared(f, v, c); shared.has_parts()) return shared.run();
   Barrier& b = barrier_of(f, v, c.barrier, c.number);
-  copy_elements(f, v, f.view(c.global), f.view(c.shared), copy, copy);
+  bring_elements(f, v, c, f.view(c.global), f.view(c.shared), copy);
   const race::Snapshot done = f.races ? f.races->engine().released(copy) : race::Snapshot();
   f.semaphores->arrive(b, done, user_of(f, v, b.name));
 }
@@ -188,7 +205,11 @@ void send(Frame& f, ValueId v, F move) {
 void eval_CopyToGlobal(Frame& f, ValueId v, const Inst& inst) {
   const graph::CopyView c = graph::CopyView::of(inst);
   send(f, v, [&](race::Agent reading, race::Agent writing) {
-    copy_elements(f, v, f.view(c.shared), f.view(c.global), reading, writing);
+    View &from = f.view(c.shared), &to = f.view(c.global);
+    if (c.beyond == graph::Beyond::none)
+      copy_elements(f, v, from, to, reading, writing);
+    else
+      clip_elements(f, v, from, to, reading, writing);
   });
 }
 

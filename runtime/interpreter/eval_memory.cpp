@@ -105,6 +105,8 @@ class Access {
   View& view() const { return view_; }
   Window& window() const { return *view_.window; }
   bool masked() const { return mask_ != nullptr; }
+  /// Of each element whether it is on; null: all are.
+  void mask(const bool* on) { mask_ = on; }
   bool on(std::int64_t element) const { return mask_ == nullptr || mask_[element]; }
 
   /// Copies elements from the window to `to`; masked-off elements are left alone.
@@ -407,6 +409,54 @@ void copy_elements(Frame& f, ValueId by, View& from, View& to, race::Agent readi
   write.write(elements.data());
   read.record(reading, race::Kind::read, through);
   write.record(writing, race::Kind::write, through);
+}
+
+namespace {
+
+// Of each element whether its array has it; empty: all are there. What leaves a part of the array
+// is no end of it.
+std::unique_ptr<bool[]> existing(Frame& f, const View& view) {
+  if (!view.listed || view.misfits.empty()) return {};
+  const std::vector<std::int64_t>& pieces = view.pieces();
+  auto there = std::make_unique<bool[]>(pieces.size());
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    there[i] = true;
+    if (!View::is_missing(pieces[i])) continue;
+    const View::Misfit& misfit = view.misfit_of(pieces[i]);
+    there[i] =
+        !f.graph().is_whole(f.inst(misfit.at).args[0], static_cast<std::size_t>(misfit.dimension));
+  }
+  return there;
+}
+
+}  // namespace
+
+void fill_elements(Frame& f, ValueId by, View& from, View& to, race::Agent copy, std::byte beyond) {
+  const graph::MemoryView unmasked;
+  const auto there = existing(f, from);
+  Access read(f, by, unmasked, from), write(f, by, unmasked, to);
+  read.mask(there.get());
+  std::vector<std::byte> elements(
+      static_cast<std::size_t>(from.count()) * static_cast<std::size_t>(from.bytes), beyond);
+  read.read(elements.data());
+  write.write(elements.data());
+  read.record(copy, race::Kind::read);
+  write.record(copy, race::Kind::write);
+}
+
+void clip_elements(Frame& f, ValueId by, View& from, View& to, race::Agent reading,
+                   race::Agent writing) {
+  const graph::MemoryView unmasked;
+  const auto there = existing(f, to);
+  Access read(f, by, unmasked, from), write(f, by, unmasked, to);
+  read.mask(there.get());
+  write.mask(there.get());
+  std::vector<std::byte> elements(static_cast<std::size_t>(from.count()) *
+                                  static_cast<std::size_t>(from.bytes));
+  read.read(elements.data());
+  write.write(elements.data());
+  read.record(reading, race::Kind::read, race::Proxy::async);
+  write.record(writing, race::Kind::write, race::Proxy::async);
 }
 
 void read_elements(Frame& f, ValueId by, ValueId from, std::byte* to, race::Agent reading) {

@@ -49,9 +49,11 @@ class Product {
     const graph::Extents& sum = f_.type(inst_.args[0]).shape;
     const std::int64_t k = f_.type(view_.a).shape[view_.trans_a ? 0 : 1];
     if (f_.dtype(inst_.args[0]) == i32)
-      add<std::uint32_t>(sum[0], sum[1], k);
+      add<std::uint32_t, std::uint32_t>(sum[0], sum[1], k);
+    else if (f_.dtype(inst_.args[0]) == f16)
+      add<float, F16>(sum[0], sum[1], k);
     else
-      add<float>(sum[0], sum[1], k);
+      add<float, float>(sum[0], sum[1], k);
     f_.products.push_back({f_.view(inst_.args[0]).window, done_, f_.graph().location(v_)});
   }
 
@@ -65,7 +67,8 @@ class Product {
     return read;
   }
 
-  template <class Sum>
+  // Of 16 bits a sum is rounded once.
+  template <class Sum, class Held>
   void add(std::int64_t m, std::int64_t n, std::int64_t k) {
     if (f_.races)
       f_.races->engine().restart(f_.copy_agents.multiplying, f_.races->engine().release(f_.agent));
@@ -74,13 +77,16 @@ class Product {
     if (f_.races) done_ = f_.races->engine().released(f_.copy_agents.multiplying);
     View& sum = f_.view(inst_.args[0]);
     std::byte* const window = sum.window->writable(false, true);
+    std::vector<Sum> row(static_cast<std::size_t>(n));
     for (std::int64_t i = 0; i < m; ++i) {
-      Sum* const row = reinterpret_cast<Sum*>(window + sum.offset + i * sum.strides[0]);
+      Held* const held = reinterpret_cast<Held*>(window + sum.offset + i * sum.strides[0]);
+      for (std::size_t j = 0; j < row.size(); ++j) row[j] = widen(held[j]);
       for (std::int64_t p = 0; p < k; ++p) {
         const Sum x = a[static_cast<std::size_t>(i * k + p)];
         const Sum* const y = b.data() + p * n;
-        for (std::int64_t j = 0; j < n; ++j) row[j] += x * y[j];
+        for (std::size_t j = 0; j < row.size(); ++j) row[j] += x * y[j];
       }
+      for (std::size_t j = 0; j < row.size(); ++j) held[j] = narrow<Held>(row[j]);
     }
   }
 

@@ -28,6 +28,7 @@ struct Fixture {
   ValueId bars = k.g.add({.op = Op::Param, .type = Type::ref(u64, {3}, Space::barrier, 2)});
   ValueId array = k.g.add({.op = Op::Param, .type = Type::ref(f32, {4, 8}, Space::gmem)});
   ValueId room = k.g.add({.op = Op::Param, .type = Type::ref(f32, {4, 8}, Space::smem)});
+  ValueId room_of_bytes = k.g.add({.op = Op::Param, .type = Type::ref(u8, {2048}, Space::smem)});
   ValueId wide = k.g.add({.op = Op::Param, .type = Type::ref(f64, {4, 8}, Space::smem)});
   ValueId acc = k.g.add({.op = Op::Param, .type = Type::ref(f32, {64, 16}, Space::accumulator)});
   ValueId a_smem = k.g.add({.op = Op::Param, .type = Type::ref(f16, {64, 32}, Space::smem)});
@@ -137,10 +138,13 @@ const std::vector<Case> accepted = {
     {Op::BarrierArrive, ARGS(x.bars, x.s), {}, {}, ""},
     {Op::BarrierArrive, ARGS(x.bars, x.s, x.s), {}, {}, ""},
     {Op::BarrierWait, ARGS(x.bars, x.s), {}, {}, ""},
+    {Op::RefPart, ARGS(x.room_of_bytes), {{1024}, 0}, Type::ref(f32, {16, 16}, Space::smem), "ref smem f32[16,16]"},
     {Op::RefPeer, ARGS(x.room, x.s), {}, {}, "ref smem f32[4,8]"},
     {Op::BarrierTest, ARGS(x.bars, x.s), {}, {}, "bool[]"},
     {Op::CopyToShared, ARGS(x.array, x.room, x.bars, x.s), {}, {}, ""},
+    {Op::CopyToShared, ARGS(x.array, x.room, x.bars, x.s), {{0, 2}, 0}, {}, ""},
     {Op::CopyToGlobal, ARGS(x.array, x.room), {}, {}, ""},
+    {Op::CopyToGlobal, ARGS(x.array, x.room), {{3}, 0}, {}, ""},
     {Op::ReduceToGlobal, ARGS(x.array, x.room), {{0, 0, 0}, 0}, {}, ""},
     {Op::FetchToShared, ARGS(x.array, x.room), {}, {}, ""},
     {Op::AwaitFetches, ARGS(), {{1}, 0}, {}, ""},
@@ -300,6 +304,12 @@ const std::vector<Case> refused = {
     {Op::BarrierWait, ARGS(x.sem, x.s), {}, {}, "barrier_wait: expected a barrier as operand 0, given ref semaphore i32[]"},
     {Op::BarrierArrive, ARGS(x.bars, x.t), {}, {}, "barrier_arrive: expected i32[] as the number of the barrier, given bool[]"},
     {Op::BarrierArrive, ARGS(x.bars, x.s, x.t), {}, {}, "barrier_arrive: expected i32[] as the rank of the block, given bool[]"},
+    {Op::RefPart, ARGS(x.room), {{0}, 0}, Type::ref(f32, {16}, Space::smem), "ref_part: expected bytes of SMEM, given ref smem f32[4,8]"},
+    {Op::RefPart, ARGS(x.room_of_bytes), {{0}, 0}, Type::ref(f32, {16}, Space::regs), "ref_part: expected a Ref in SMEM within them"},
+    {Op::RefPart, ARGS(x.room_of_bytes), {{1024}, 0}, Type::ref(f32, {16, 17}, Space::smem), "ref_part: ref smem f32[16,17] from byte 1024 on does not lie in"},
+    {Op::RefPart, ARGS(x.room_of_bytes), {{16}, 0}, Type::ref(f32, {16}, Space::smem), "from a multiple of 1024"},
+    {Op::CopyToShared, ARGS(x.array, x.room, x.bars, x.s), {{0, 3}, 0}, {}, "copy_gmem_to_smem: there is no way 3 to bring what is out of bounds"},
+    {Op::CopyToGlobal, ARGS(x.array, x.room), {{1}, 0}, {}, "copy_smem_to_gmem: what is out of bounds is dropped, or is not there, given"},
     {Op::RefPeer, ARGS(x.array, x.s), {}, {}, "cluster_ref: expected a Ref in SMEM, which alone blocks of a cluster see of each other, given ref gmem f32[4,8]"},
     {Op::RefPeer, ARGS(x.room, x.t), {}, {}, "cluster_ref: expected i32[] as the rank of the block, given bool[]"},
     {Op::CopyToShared, ARGS(x.array, x.k.b.add(Op::RefPeer, {x.room, x.s}), x.bars, x.s), {}, {}, "copy_gmem_to_smem: memory of another block of the cluster is loaded and stored to, and no more"},

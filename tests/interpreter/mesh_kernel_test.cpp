@@ -55,7 +55,7 @@ TEST_CASE("a kernel over a mesh gets whole arrays and says by axis names where i
   });
 }
 
-TEST_CASE("a kernel over a mesh is mapped over batches along any axis, and twice [C98] [C99]") {
+TEST_CASE("a kernel over a mesh is mapped over batches along any axis, and twice [C98] [C99] [M95]") {
   for_each_target("mapped", [](Target target) {
     const Kernel add = gpu::kernel(
         [](Ref x, Ref y, Ref o, Scratch s) {
@@ -225,7 +225,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("scratch and structs of Refs reach a body over a mesh by name and in order [C98]") {
+TEST_CASE("scratch and structs of Refs reach a body over a mesh by name and in order [C98] [M95]") {
   struct In {
     Ref a, b;
   };
@@ -246,7 +246,7 @@ TEST_CASE("scratch and structs of Refs reach a body over a mesh by name and in o
   });
 }
 
-TEST_CASE("axis indices of a grid of any rank do not see the cluster [C96] [C97]") {
+TEST_CASE("axis indices of a grid of any rank do not see the cluster [C96] [C97] [M52]") {
   for_each_target("ranks", [](Target target) {
     const Kernel k = gpu::kernel(
                          [](Ref o, Ref rank) {

@@ -29,7 +29,7 @@ std::string message_of(F f) {
 
 }  // namespace
 
-TEST_CASE("semaphores count up and down [C103]") {
+TEST_CASE("semaphores count up and down [C103] [M55]") {
   for_each_target("counts", [](Target target) {
     const Kernel k = gpu::kernel(
                          [](Ref o, Ref s) {
@@ -145,7 +145,7 @@ TEST_CASE("each element of a batch of mesh kernels has semaphores of its own") {
   });
 }
 
-TEST_CASE("blocks wait for each other by semaphores of the launch, one per place of use [C101]") {
+TEST_CASE("blocks wait for each other by semaphores of the launch, one per place of use [C101] [M54]") {
   for_each_target("global", [](Target target) {
     const Kernel k =
         gpu::kernel(
@@ -345,7 +345,7 @@ TEST_CASE("deadlocks and races of a cluster are told with its blocks") {
     CHECK_THAT(told(target, late), ContainsSubstring("race"));
 }
 
-TEST_CASE("semaphores of the launch are asked for in and outside of control flow [C102]") {
+TEST_CASE("semaphores of the launch are asked for in and outside of control flow [C102] [M54]") {
   for_each_target("inside", [](Target target) {
     const Kernel k =
         gpu::kernel(

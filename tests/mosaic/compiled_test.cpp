@@ -79,4 +79,69 @@ TEST_CASE("a pipeline compiles for Hopper and Blackwell without spills") {
   }
 }
 
+void check_compiled(const Kernel& k, const std::vector<ArgType>& types) {
+  const Resources r = k.lower(types).compile({.arch = "sm_90a"}).resources();
+  CHECK(r.spill_store_bytes + r.spill_load_bytes == 0);
+  for (const std::string& warning : r.warnings) FAIL_CHECK(warning);
+}
+
+TEST_CASE("sums of f16, an A of bytes in registers and unions compile for sm_90a without spills") {
+  for (const DType t : {f16, f8e4m3, i8}) {
+    INFO(t.name());
+    const bool is_held = t != f16;
+    const DType sum = t == i8 ? i32 : f16;
+    const Kernel k = gpu::kernel(
+        [=](Ref x, Ref y, Ref o, Ref a, Ref b, Ref out, Ref done) {
+          gpu::copy_gmem_to_smem(x, a, done, {.oob_mode = gpu::OOBFillMode::ZEROS});
+          gpu::copy_gmem_to_smem(y, b, done, {.oob_mode = gpu::OOBFillMode::ZEROS});
+          gpu::barrier_wait(done);
+          run_scoped(
+              [&](Ref acc) {
+                const Ref right = gpu::transpose_ref(b, {1, 0});
+                if (is_held) {
+                  const Value left = a[_];
+                  gpu::wgmma(acc, left, right);
+                } else {
+                  gpu::wgmma(acc, a, right);
+                }
+                gpu::wgmma_wait(0);
+                out[_] = acc[_];
+              },
+              {gpu::ACC({64, 128}, sum)});
+          gpu::commit_smem();
+          gpu::copy_smem_to_gmem(out, o, {.clipped = true});
+          gpu::wait_smem_to_gmem(0);
+        },
+        {.name = "short_sums",
+         .out_type = {{64, 128}, sum},
+         .scratch_types = {gpu::RefUnion({{gpu::SMEM({64, 64}, t), gpu::SMEM({128, 64}, t)},
+                                          gpu::SMEM({64, 128}, sum)}),
+                           gpu::Barrier({.num_arrivals = 2})}});
+    check_compiled(k, {ShapeDtype{{64, 64}, t}, ShapeDtype{{128, 64}, t}});
+  }
+}
+
+TEST_CASE("a pipeline that blocks of a cluster share, of arrays of any extent, compiles") {
+  const Kernel k = gpu::kernel(
+      [](Ref x, Ref o) {
+        BlockSpec tile{{64, 64}, [](Index i) { return Indices{0, i}; }};
+        BlockSpec shared = tile;
+        shared.collective_axes = {"c"};
+        gpu::emit_pipeline_warp_specialized(
+            [](const std::vector<Value>&, Ref in, Ref out) { out[_] = in[_] + 1.0f; },
+            {.grid = {4},
+             .in_specs = {shared},
+             .out_specs = {tile},
+             .wg_axis = "wg",
+             .num_compute_wgs = 1})(x, o.at(axis_index("c")));
+      },
+      {.name = "shared",
+       .out_type = {{2, 60, 200}, f32},
+       .cluster = {2},
+       .cluster_names = {"c"},
+       .num_threads = 2,
+       .thread_name = "wg"});
+  check_compiled(k, {ShapeDtype{{60, 200}, f32}});
+}
+
 }  // namespace compiled

@@ -307,4 +307,139 @@ TEST_CASE("copies are of a pl::kernel alone") {
              ContainsSubstring("commit_smem: kernel") && ContainsSubstring("is no pl::kernel"));
 }
 
+// Rows of i8 from `start` on, which may leave its 208 elements; what is brought of them.
+std::vector<int> brought(Target target, gpu::OOBFillMode mode, int start, int size) {
+  const Kernel k = gpu::kernel(
+      [=](Ref x, Ref from, Ref o, Ref room, Ref done) {
+        const Value begin = from[0];
+        gpu::copy_gmem_to_smem(x.at(ds(begin, size)), room, done, {.oob_mode = mode});
+        gpu::barrier_wait(done);
+        o[_] = room[_];
+      },
+      {.name = "brought",
+       .out_type = {{size}, i8},
+       .scratch_types = {gpu::SMEM({size}, i8), gpu::Barrier()}});
+  const Array x = make_array<std::int8_t>({208}, [](std::int64_t i) { return i % 100 + 1; });
+  const Array from = make_array<std::int32_t>({1}, [=](std::int64_t) { return start; });
+  std::vector<int> all;
+  for (const std::int8_t e : elements<std::int8_t>(k.on(target)(on(target, x), on(target, from))))
+    all.push_back(e);
+  return all;
+}
+
+TEST_CASE("what lies beyond an array is brought as zeros, by TMA and by threads [M25]") {
+  const auto expected = [](int start, int size) {
+    std::vector<int> all;
+    for (int i = start; i < start + size; ++i) all.push_back(i >= 0 && i < 208 ? i % 100 + 1 : 0);
+    return all;
+  };
+  for_each_target("zeros", [&](Target target) {
+    // Whole 16 bytes, and others, which threads copy.
+    for (const int start : {0, 112, 192, 208, -16, 101})
+      CHECK(brought(target, gpu::OOBFillMode::ZEROS, start, 128) == expected(start, 128));
+    for (const int start : {0, 80})
+      CHECK(brought(target, gpu::OOBFillMode::PROMISE_IN_BOUNDS, start, 128) ==
+            expected(start, 128));
+    const std::vector<int> some = brought(target, gpu::OOBFillMode::UNDEFINED, 112, 128);
+    const std::vector<int> known = expected(112, 128);
+    CHECK(std::equal(known.begin(), known.begin() + 96, some.begin()));
+  });
+  for (const Target target : {Target::interpreter, Target::emulator})
+    CHECK_THAT(refused([&] { brought(target, gpu::OOBFillMode::PROMISE_IN_BOUNDS, 112, 128); }),
+               ContainsSubstring("out of bounds"));
+}
+
+TEST_CASE("a copy that leaves its array completes its barrier all the same [M24]") {
+  for (const gpu::OOBFillMode mode : {gpu::OOBFillMode::ZEROS, gpu::OOBFillMode::UNDEFINED})
+    for_each_target(mode == gpu::OOBFillMode::ZEROS ? "zeros" : "undefined", [&](Target target) {
+      const Kernel k = gpu::kernel(
+          [=](Ref x, Ref o, Ref room, Ref done) {
+            gpu::copy_gmem_to_smem(x.at(ds(6000, 4096)), room, done, {.oob_mode = mode});
+            gpu::barrier_wait(done);
+            gpu::copy_smem_to_gmem(room.at(ds(0, 2048)), o);
+            gpu::wait_smem_to_gmem(0);
+          },
+          {.name = "clamped",
+           .out_type = {{2048}, f32},
+           .scratch_types = {gpu::SMEM({4096}, f32), gpu::Barrier()}});
+      const std::vector<float> o = elements<float>(k.on(target)(on(target, counted({8192}))));
+      CHECK((o[0] == 6000 && o[2047] == 8047));
+    });
+}
+
+TEST_CASE("tiles of matrices that they do not divide are brought with zeros, and clipped [M38]") {
+  for (const int columns : {64, 128, 36, 30})  // of 30 threads copy
+    for_each_target(std::to_string(columns), [&](Target target) {
+      constexpr int rows = 100, tile = 64;
+      const int across = (columns + tile - 1) / tile;
+      const Kernel k = gpu::kernel(
+          [=](Ref x, Ref o, Ref room, Ref done) {
+            const Value i = axis_index("i"), j = axis_index("j");
+            const auto block = [&](const Ref& all) {
+              return all.at({ds(i * tile, tile), ds(j * tile, tile)});
+            };
+            gpu::copy_gmem_to_smem(block(x), room, done, {.oob_mode = gpu::OOBFillMode::ZEROS});
+            gpu::barrier_wait(done);
+            room[_] = room[_] + 1.0f;
+            gpu::commit_smem();
+            gpu::copy_smem_to_gmem(room, block(o), {.clipped = true});
+            gpu::wait_smem_to_gmem(0);
+          },
+          {.name = "tiles",
+           .out_type = {{rows, columns}, f32},
+           .grid = {2, across},
+           .grid_names = {"i", "j"},
+           .scratch_types = {gpu::SMEM({tile, tile}, f32), gpu::Barrier()}});
+      const std::vector<float> o =
+          elements<float>(k.on(target)(on(target, counted({rows, columns}))));
+      bool right = true;
+      for (std::size_t i = 0; i < o.size(); ++i) right = right && o[i] == static_cast<float>(i + 1);
+      CHECK(right);
+    });
+}
+
+TEST_CASE("a plane behind the last one is zeros [M39]") {
+  for_each_target("planes", [](Target target) {
+    const Kernel k = gpu::kernel(
+        [](Ref x, Ref o, Ref room, Ref done) {
+          gpu::copy_gmem_to_smem(x.at({_, ds(0, 2), _}), room, done,
+                                 {.oob_mode = gpu::OOBFillMode::ZEROS});
+          gpu::barrier_wait(done);
+          o[_] = room[_];
+        },
+        {.name = "planes",
+         .out_type = {{64, 2, 64}, f32},
+         .scratch_types = {gpu::SMEM({64, 2, 64}, f32), gpu::Barrier()}});
+    const std::vector<float> o = elements<float>(k.on(target)(on(target, counted({64, 1, 64}))));
+    bool right = true;
+    for (std::size_t i = 0; i < o.size(); ++i)
+      right = right && o[i] == (i / 64 % 2 == 0 ? static_cast<float>(i / 128 * 64 + i % 64) : 0);
+    CHECK(right);
+  });
+}
+
+TEST_CASE("what leaves a part of an array, or a reshaped one, is refused") {
+  const auto problem = [](auto view) {
+    return refused([&] {
+      gpu::kernel(
+          [=](Ref x, Ref, Ref room, Ref done) {
+            gpu::copy_gmem_to_smem(view(x), room, done, {.oob_mode = gpu::OOBFillMode::ZEROS});
+          },
+          {.name = "bad",
+           .out_type = {{1}, f32},
+           .scratch_types = {gpu::SMEM({64}, f32), gpu::Barrier()}})
+          .lower(ShapeDtype{{128}, f32});
+    });
+  };
+  CHECK_THAT(
+      problem([](const Ref& x) { return x.at(ds(0, 32)).at(ds(16, 64)); }),
+      ContainsSubstring("which is a part of the array") && ContainsSubstring("copies_test.cpp"));
+  CHECK_THAT(problem([](const Ref& x) {
+               return x.reshape({2, 64}).at(1);
+             }),
+             ContainsSubstring("expected indices and slices alone, given ref_reshape"));
+  CHECK_THAT(problem([](const Ref& x) { return x.at(ds(0, 64, 2)); }),
+             ContainsSubstring("expected slices of stride 1, given 2"));
+}
+
 }  // namespace copies

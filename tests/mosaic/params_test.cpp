@@ -57,7 +57,7 @@ TEST_CASE("unsafe_no_auto_barriers leaves to the body who waits for whom") {
              ContainsSubstring("unsafe_no_auto_barriers is for a kernel over a mesh"));
 }
 
-TEST_CASE("max_concurrent_steps is num_stages, and what is accepted changes no kernel") {
+TEST_CASE("max_concurrent_steps is num_stages, and what is accepted changes no kernel [M13]") {
   const auto summed = [](CompilerParams given) {
     given.dimension_semantics = {pl::parallel, pl::sequential};
     return pallas_call([](Ref x, Ref y, Ref o) { o[_] += pl::dot(x[_], y[_]); },

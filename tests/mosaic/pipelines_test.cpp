@@ -304,6 +304,44 @@ std::string traced(gpu::EmitPipelineOptions options, int refs = 2) {
   });
 }
 
+TEST_CASE("blocks of a pipeline need not divide their arrays: beyond them are zeros") {
+  // Of rows of 30 elements threads copy.
+  for (const int columns : {72, 30})
+    for_each_target(std::to_string(columns), [&](Target target) {
+      const int across = (columns + 31) / 32;
+      const BlockSpec tile{{64, 32}, [](Index i, Index j) { return Indices{i, j}; }};
+      const BlockSpec row{{64}, [](Index i, Index) { return i; }};
+      const Kernel k = gpu::kernel(
+          [=](Ref x, Ref o, Ref sums) {
+            gpu::emit_pipeline(
+                [](const std::vector<Value>& step, Ref in, Ref out, Ref sum) {
+                  const Value part = pl::sum(in[_], {.axis = 1});
+                  pl::cond(
+                      step[1] == 0, [&] { sum[_] = part; }, [&] { sum[_] += part; });
+                  out[_] = in[_] + 1.0f;
+                },
+                {.grid = {2, across},
+                 .in_specs = {tile},
+                 .out_specs = {tile, row},
+                 .max_concurrent_steps = 2})(x, o, sums);
+          },
+          {.name = "ragged", .out_type = {{{100, columns}, f32}, {{100}, f32}}});
+      const auto [o, sums] = k.on(target)(on(target, counted({100, columns}))).unpack<2>();
+      const std::vector<float> all = elements<float>(o), of_rows = elements<float>(sums);
+      bool right = true;
+      for (int i = 0; i < 100; ++i) {
+        float expected = 0;
+        for (int j = 0; j < columns; ++j) {
+          const auto n = static_cast<float>(i * columns + j);
+          expected += n;
+          right = right && all[static_cast<std::size_t>(i * columns + j)] == n + 1;
+        }
+        right = right && of_rows[static_cast<std::size_t>(i)] == expected;
+      }
+      CHECK(right);
+    });
+}
+
 TEST_CASE("a pipeline of no steps, and one whose blocks do not fit, are refused [M77]") {
   CHECK_THAT(
       traced({.grid = {0, 2}}),
@@ -320,9 +358,16 @@ TEST_CASE("a pipeline of no steps, and one whose blocks do not fit, are refused 
     CHECK_THAT(
         over(grid, all),
         ContainsSubstring("emit_pipeline: All elements in the grid must be strictly positive"));
-  CHECK_THAT(over({4}, columns(48)),
-             ContainsSubstring("args[0]: dimension 1 of the block has 48 elements, which do not "
-                               "divide the 128 of the array"));
+  BlockSpec filled = columns(48);
+  filled.fill = 1;
+  CHECK_THAT(over({3}, filled),
+             ContainsSubstring("args[0]: beyond the array blocks of a pipeline hold zeros, and no "
+                               "other number"));
+  BlockSpec shared = columns(32);
+  shared.collective_axes = {"c"};
+  CHECK_THAT(over({4}, shared),
+             ContainsSubstring("args[0] has collective_axes; what blocks share a thread of its "
+                               "own copies: plgpu::emit_pipeline_warp_specialized"));
   CHECK_THAT(over({4, 4}, columns(32)),
              ContainsSubstring("args[0]: the index map takes a pl::Index per axis of the grid, of "
                                "which there are 2"));

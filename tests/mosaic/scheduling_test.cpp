@@ -118,6 +118,44 @@ TEST_CASE("blocks take what there is to do from a counter, and each thread learn
     });
 }
 
+TEST_CASE("blocks of a cluster take the same things to do, each its part of them") {
+  for (const int threads : {1, 2})
+    for_each_target(std::to_string(threads), [&](Target target) {
+      const Kernel k = gpu::kernel(
+          [=](Ref o, Ref done) {
+            const Value wg = threads == 1 ? Value(0) : axis_index("wg");
+            const Value count = gpu::dynamic_scheduling_loop(
+                {"m"}, {.thread_axis = threads == 1 ? "" : "wg", .cluster_axes = {"x", "y"}},
+                [&](const gpu::NDLoopInfo& it, Value before) {
+                  o[{it.index[0], axis_index("x"), axis_index("y"), wg}] = 10 * it.index[0];
+                  return before + 1;
+                },
+                0);
+            done[{axis_index("m"), axis_index("x"), axis_index("y"), wg}] = count;
+          },
+          {.name = "together",
+           .out_type = {{{5, 2, 2, threads}, i32}, {{5, 2, 2, threads}, i32}},
+           .grid = {5},
+           .grid_names = {"m"},
+           .cluster = {2, 2},
+           .cluster_names = {"x", "y"},
+           .num_threads = threads == 1 ? 0 : threads,
+           .thread_name = threads == 1 ? "" : "wg",
+           .interpret = InterpretParams{.detect_races = true}});
+      const auto [o, done] = k.on(target)().unpack<2>();
+      const std::vector<std::int32_t> numbers = elements<std::int32_t>(o);
+      const std::vector<std::int32_t> counts = elements<std::int32_t>(done);
+      int sum = 0;
+      for (std::size_t i = 0; i < numbers.size(); ++i) {
+        const std::size_t of_item = 4 * static_cast<std::size_t>(threads);
+        CHECK(numbers[i] == static_cast<std::int32_t>(i / of_item * 10));
+        CHECK(counts[i] == counts[i / of_item * of_item]);
+        sum += counts[i];
+      }
+      CHECK(sum == 20 * threads);
+    });
+}
+
 TEST_CASE("what the launch before may still write is read behind the wait for it, and plainly") {
   for_each_target("overlaps", [](Target target) {
     const Kernel k = gpu::kernel(
@@ -182,6 +220,11 @@ TEST_CASE("loops over what cannot be shared are refused") {
              ContainsSubstring("nd_loop: expected the axes whose programs share the grid"));
   CHECK_THAT(traced([=](Ref) { gpu::dynamic_scheduling_loop({"sm"}, {}, nothing); }),
              ContainsSubstring("expected .thread_axis = \"wg\""));
+  CHECK_THAT(traced([=](Ref) {
+               gpu::dynamic_scheduling_loop({"sm"}, {.thread_axis = "wg", .cluster_axes = {"sm"}},
+                                            nothing);
+             }),
+             ContainsSubstring("dynamic_scheduling_loop: 'sm' is no axis of the cluster"));
   CHECK_THAT(traced([=](Ref o) {
                o[0] = gpu::planar_snake(0, {4, 4}, 2, 1)[0];
              }),

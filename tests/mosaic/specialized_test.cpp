@@ -133,7 +133,7 @@ TEST_CASE("who waits for blocks himself, and tells when they are consumed, adds 
           const Array n = make_array<std::int32_t>({1}, [](std::int64_t) { return 4; });
           const Array x = on(target, counted({128, 128}));
           CHECK(holds(k.on(target)(on(target, n), x, x),
-                    [](std::size_t i) { return static_cast<float>(2 * i); }));
+                      [](std::size_t i) { return static_cast<float>(2 * i); }));
         });
 }
 
@@ -158,8 +158,9 @@ TEST_CASE("computing threads carry values through a pipeline, and go on with the
         },
         block("carried", {{64, 64}, f32}));
     const Array x = make_array<float>({256, 256}, [](std::int64_t i) { return i % 256 + i / 256; });
-    CHECK(holds(k.on(target)(on(target, x)),
-              [](std::size_t i) { return static_cast<float>(16 * (i % 64 + i / 64 + 96 + 96)); }));
+    CHECK(holds(k.on(target)(on(target, x)), [](std::size_t i) {
+      return static_cast<float>(16 * (i % 64 + i / 64 + 96 + 96));
+    }));
   });
 }
 
@@ -338,7 +339,7 @@ TEST_CASE("pipelines of a loop whose state is a value use the same rooms") {
         },
         block("persistent", {{256, 32}, f32}));
     CHECK(holds(k.on(target)(on(target, counted({256, 96}))),
-              [](std::size_t i) { return static_cast<float>(3 * (i / 32 * 96 + 32 + i % 32)); }));
+                [](std::size_t i) { return static_cast<float>(3 * (i / 32 * 96 + 32 + i % 32)); }));
     if (target == Target::interpreter)
       CHECK_THAT(verdict_of(k, {ShapeDtype{{256, 96}, f32}}), StartsWith("good"));
   });
@@ -353,6 +354,65 @@ std::string traced(gpu::EmitPipelineWarpSpecializedOptions options, int threads 
          .num_threads = threads,
          .thread_name = "wg"})
         .lower(ShapeDtype{{64, 128}, f32});
+  });
+}
+
+TEST_CASE("blocks of a cluster share what they copy for pipelines of their own [M89]") {
+  for (const int computing : {1, 2})
+    for_each_target(std::to_string(computing), [&](Target target) {
+      const Kernel k = gpu::kernel(
+          [=](Ref x, Ref y, Ref o) {
+            const Value wg = axis_index("wg"), mine = axis_index("c");
+            BlockSpec shared = tiles(64, 32);
+            shared.collective_axes = {"c"};
+            pl::loop(0, 3, [&](Index) {
+              gpu::emit_pipeline_warp_specialized(
+                  [=](Steps, Ref in, Ref own, Ref out) {
+                    const Idx part = computing == 1 ? Idx(ds(0, 64)) : half(wg, 64);
+                    out[{part, _}] = in[{part, _}] + own[{part, _}];
+                  },
+                  {.grid = {1, 4},
+                   .in_specs = {shared, tiles(64, 32)},
+                   .out_specs = {tiles(64, 32)},
+                   .wg_axis = "wg",
+                   .num_compute_wgs = computing})(x, y.at(mine), o.at(mine));
+            });
+          },
+          {.name = "shared",
+           .out_type = {{2, 64, 128}, f32},
+           .cluster = {2},
+           .cluster_names = {"c"},
+           .num_threads = computing + 1,
+           .thread_name = "wg",
+           .interpret = InterpretParams{.detect_races = true}});
+      const Array x = counted({64, 128}), y = counted({2, 64, 128});
+      const Array o = k.on(target)(on(target, x), on(target, y));
+      CHECK(holds(o, [](std::size_t i) { return static_cast<float>(i + i % 8192); }));
+      const std::vector<ArgType> types{ShapeDtype{{64, 128}, f32}, ShapeDtype{{2, 64, 128}, f32}};
+      CHECK_THAT(k.lower(types).cuda_source({.arch = "sm_90a"}),
+                 ContainsSubstring("pl::tma_load_multicast("));
+      if (target == Target::interpreter) CHECK_THAT(verdict_of(k, types), StartsWith("good"));
+    });
+}
+
+TEST_CASE("tiles of a pipeline need not divide arrays, with several computing threads either") {
+  for_each_target("ragged", [](Target target) {
+    const Kernel k = gpu::kernel(
+        [](Ref x, Ref o) {
+          const Value wg = axis_index("wg");
+          gpu::emit_pipeline_warp_specialized(
+              [=](Steps, Ref in, Ref out) {
+                out[{half(wg, 64), _}] = in[{half(wg, 64), _}] * 2.0f;
+              },
+              {.grid = {2, 3},
+               .in_specs = {tiles(64, 32)},
+               .out_specs = {tiles(64, 32)},
+               .wg_axis = "wg",
+               .num_compute_wgs = 2})(x, o);
+        },
+        block("ragged", {{100, 72}, f32}));
+    const Array o = k.on(target)(on(target, counted({100, 72})));
+    CHECK(holds(o, [](std::size_t i) { return static_cast<float>(2 * i); }));
   });
 }
 
@@ -386,6 +446,8 @@ TEST_CASE("pipelines that threads of the block cannot have are refused") {
              ContainsSubstring("Cannot call pipeline more than once in `compute_context`"));
   CHECK_THAT(with([](Options& o) { o.in_specs[0].delay_release = 2; }),
              ContainsSubstring("max_concurrent_steps, 2, must be greater than delay_release, 2"));
+  CHECK_THAT(with([](Options& o) { o.out_specs[0].collective_axes = {"c"}; }),
+             ContainsSubstring("outputs[0] is an output, which blocks do not share"));
   CHECK_THAT(with([](Options& o) { o.manual_ready_barriers = true; }),
              ContainsSubstring("the body takes the indices, then 2 Refs and 0 carries"));
 }

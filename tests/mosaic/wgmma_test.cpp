@@ -35,8 +35,9 @@ struct Case {
   bool trans_a = false, trans_b = false;
   int swizzle = 0;  // given, for both
   bool held = false;
+  bool is_short = false;  // sums of f16
 
-  DType sum() const { return a.is_float() ? f32 : i32; }
+  DType sum() const { return is_short ? f16 : a.is_float() ? f32 : i32; }
 };
 
 Scoped room(const Shape& shape, DType dtype, int swizzle) {
@@ -94,6 +95,8 @@ void try_on_targets(const Case& c) {
                                             on(target, matrix(c.k, c.n, c.trans_b, c.b, b_at)));
     if (c.sum() == i32)
       check<std::int32_t>(o, c.m, c.n, c.k);
+    else if (c.is_short)
+      check<float>(o.to(Device::cpu()).astype(f32), c.m, c.n, c.k);
     else
       check<float>(o, c.m, c.n, c.k);
   });
@@ -155,6 +158,27 @@ TEST_CASE("a product by hand takes its A from registers [M61]") {
     for (const std::int64_t m : {64, 128})
       try_on_targets({std::string(t.name()) + " of " + std::to_string(m), t, t, m, 64, 64, false,
                       m == 64, 0, true});
+}
+
+TEST_CASE("a product by hand takes an A of 8 bits from registers [M61]") {
+  for (const auto& [a, b] :
+       {std::pair{i8, i8}, std::pair{f8e4m3, f8e4m3}, std::pair{f8e5m2, f8e4m3}})
+    for (const std::int64_t m : {64, 128})
+      try_on_targets({std::string(a.name()) + " and " + b.name() + ", " + std::to_string(m), a, b,
+                      m, m == 64 ? 64 : 16, m == 64 ? 64 : 128, false, true, 0, true});
+}
+
+TEST_CASE("sums of a product by hand may be of 16 bits [M57]") {
+  const std::vector<Case> cases = {
+      {"f16", f16, f16, 64, 64, 64},
+      {"f16, 128 rows, both transposed", f16, f16, 128, 24, 64, true, true},
+      {"f16, A in registers", f16, f16, 64, 128, 32, false, false, 0, true},
+      {"e4m3", f8e4m3, f8e4m3, 64, 64, 64, false, true},
+      {"e5m2 in registers and e4m3", f8e5m2, f8e4m3, 128, 8, 32, false, true, 0, true}};
+  for (Case c : cases) {
+    c.is_short = true;
+    try_on_targets(c);
+  }
 }
 
 TEST_CASE("a product by hand has 8 columns or more [M62]") {

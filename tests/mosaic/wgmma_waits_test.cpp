@@ -335,7 +335,7 @@ TEST_CASE("products by hand that cannot be are refused with what was expected an
   CHECK_THAT(traced(gpu::ACC({32, 64}), smem({64, 64}, f16), smem({64, 64}, f16), multiply),
              ContainsSubstring("an accumulator has a multiple of 64 rows and of 8 columns"));
   CHECK_THAT(traced(gpu::ACC({64, 64}, u32), smem({64, 64}, f16), smem({64, 64}, f16), multiply),
-             ContainsSubstring("accumulators are of f32, or of i32 for integers"));
+             ContainsSubstring("accumulators are of f32 or f16, or of i32 for integers"));
   CHECK_THAT(traced(acc, smem({64, 64}, f16), smem({64, 64}, f16),
                     [](Ref sum, Ref, Ref) { gpu::wgmma_accumulator_load(sum, {.wait_n = -1}); }),
              ContainsSubstring("expected 0 or more products that may be under way, given -1"));

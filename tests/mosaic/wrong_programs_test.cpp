@@ -328,6 +328,43 @@ const Program programs[] = {
        gpu::wait_smem_to_gmem(0);
      },
      "race on outputs[0]"},
+    // ---- of tilelang's issues
+    {"2613: a room that both read is filled for the next step while one reads it still",
+     [](const All& a) {
+       pl::loop(0, 2, [&](Index i) {
+         as(0, [&] { a.rooms[0] = a.x[i]; });
+         meet(a, 0);
+         a.o[2 * i + wg()] = a.rooms[0] + 1.0f;
+       });
+     },
+     "race on scratch[0]"},
+    {"2443: a copy in front of the loop that nobody waits for behind it",
+     [](const All& a) {
+       as(1, [&] { fetch(a, i32(3), 1, 3); });
+       pl::loop(0, 2, [&](Index i) {
+         as(1, [&] { fetch(a, i, 0, 0); });
+         gpu::barrier_wait(a.one.at(0));
+         as(0, [&] { a.o[i] = a.rooms[0]; });
+         meet(a, 0);
+       });
+       as(0, [&] { a.o[2] = a.rooms[1]; });
+     },
+     "race on scratch[0]"},
+    {"2566: of one step somebody waits for a room that nobody frees",
+     [](const All& a) {
+       as(1, [&] {
+         pl::loop(0, 1, [&](Index i) {
+           gpu::barrier_wait(a.one.at(2));
+           fetch(a, i, 0, 0);
+         });
+       });
+       as(0, [&] {
+         gpu::barrier_wait(a.one.at(0));
+         a.o[0] = a.rooms[0];
+         gpu::barrier_arrive(a.one.at(2));
+       });
+     },
+     "deadlock"},
 };
 
 Kernel kernel_of(const Program& p) {

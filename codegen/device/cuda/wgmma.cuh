@@ -29,4 +29,13 @@ PL_FN void wgmma_registers(u32 (&d)[R]) {
   PL_UNROLL for (int i = 0; i < R; ++i) asm volatile("" : "+r"(d[i])::"memory");
 }
 
+// Of elements that share registers.
+template <class T, int R>
+PL_FN void wgmma_registers(T (&d)[R]) {
+  static_assert(sizeof d % 4 == 0 && sizeof(T) < 4, "wgmma_registers: whole registers");
+  u32* const words = reinterpret_cast<u32*>(d);
+  PL_UNROLL for (int i = 0; i < R * int(sizeof(T)) / 4; ++i)
+      asm volatile("" : "+r"(words[i])::"memory");
+}
+
 }  // namespace pl

@@ -18,6 +18,7 @@ struct CopyGmemToSmemOptions {
   /// A dimension of `src` along which each of these blocks has a part, which it brings to itself:
   /// `dst` has the extent of a part.
   std::optional<int> partitioned = {};
+  OOBFillMode oob_mode = OOBFillMode::PROMISE_IN_BOUNDS;
   MaybeValue predicate =
       {};  ///< a scalar bool: where it does not hold, the copy arrives and no more
 };
@@ -49,6 +50,8 @@ struct CopySmemToGmemOptions {
   /// "add", "min", "max", "and", "or" or "xor": `dst` becomes itself and `src`, element by element,
   /// each at once, whoever else does so.
   const char* reduction_op = nullptr;
+  /// Slices of `dst` may leave the array, where nothing is stored.
+  bool clipped = false;
 };
 /// `dst`, in GMEM, becomes `src`, in SMEM, of the same shape and dtype. Until wait_smem_to_gmem
 /// nobody writes `src`, nor reads `dst`. What threads stored to `src` is there for the copy behind
