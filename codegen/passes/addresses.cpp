@@ -460,32 +460,45 @@ void Addresses::forget_names(thread::Depends changing) {
                 [&](const auto& known) { return (e_.depends(known.first) & changing) != 0; });
 }
 
+// Dimensions that follow one another, and have as many elements as others that do, are those.
 Coordinates Addresses::reshape_coordinates(const Extents& from, const Extents& to,
                                            const Coordinates& c) {
   Coordinates out(from.size());
-  std::size_t t = 0;
-  bool same = true;  // only unit dimensions come and go
-  for (std::size_t d = 0; d < from.size() && same; ++d) {
-    if (from[d] == 1) continue;
-    while (t < to.size() && to[t] == 1) ++t;
-    same = t < to.size() && to[t] == from[d];
-    if (same) out[d] = c[t++];
-  }
-  if (same) return out;
-
-  const ExprId position = e_.sum(named_index(e_.sum(flat(to, c))));
-  std::int64_t stride = graph::element_count(from);
-  bool outermost = true;
-  for (std::size_t d = 0; d < from.size(); ++d) {
-    stride /= from[d];
-    if (from[d] == 1) continue;
-    ExprId x = position;
-    if (stride != 1) x = e_.plain(Operator::div, x, e_.number(stride));
-    if (!outermost) x = e_.plain(Operator::rem, x, e_.number(from[d]));
-    outermost = false;
-    out[d] = named_index(x);
+  if (graph::element_count(from) == 0) return out;
+  for (std::size_t d = 0, t = 0; d < from.size();) {
+    const std::size_t first_d = d, first_t = t;
+    std::int64_t of_from = from[d++], of_to = 1;
+    while (of_from != of_to)
+      if (of_from < of_to)
+        of_from *= from[d++];
+      else
+        of_to *= to[t++];
+    const auto part = [](const auto& of, std::size_t first, std::size_t end) {
+      return std::vector(of.begin() + static_cast<std::ptrdiff_t>(first),
+                         of.begin() + static_cast<std::ptrdiff_t>(end));
+    };
+    take_apart(flat(part(to, first_t, t), part(c, first_t, t)), part(from, first_d, d),
+               std::span(out).subspan(first_d, d - first_d));
   }
   return out;
+}
+
+// The coordinates of the element at a position.
+void Addresses::take_apart(Affine position, const Extents& shape, std::span<Affine> out) {
+  std::int64_t stride = graph::element_count(shape);
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    stride /= shape[d];
+    if (shape[d] == 1) continue;
+    if (stride == 1) {
+      out[d] = std::exchange(position, Affine());
+    } else if (std::has_single_bit(static_cast<std::uint64_t>(stride))) {
+      std::tie(out[d], position) = split(position, stride);
+    } else {
+      const ExprId whole = e_.sum(named_index(e_.sum(position)));
+      out[d] = named_index(e_.plain(Operator::div, whole, e_.number(stride)));
+      position = named_index(e_.plain(Operator::rem, whole, e_.number(stride)));
+    }
+  }
 }
 
 // ---- blocks

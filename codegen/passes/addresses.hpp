@@ -72,6 +72,7 @@ class Addresses {
   void see_as(thread::Address& a, DType t);
   /// Coordinates in `from` of the element that stands at `c` in `to`, both row-major.
   Coordinates reshape_coordinates(const Extents& from, const Extents& to, const Coordinates& c);
+  void take_apart(thread::Affine position, const Extents& shape, std::span<thread::Affine> out);
 
   const Program& l_;
   const graph::Graph& g_;

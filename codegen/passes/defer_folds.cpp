@@ -23,12 +23,12 @@ using graph::RegionId;
 using graph::Type;
 
 constexpr std::int64_t most_registers = 8;     // of parts, of a thread
-constexpr std::int64_t elements_together = 8;  // that a thread reads at once
+constexpr std::int64_t elements_together = 4;  // that a thread reads at once
 
 /// carry + fold(x), the fold with other dimensions of one element.
 struct Sum {
   ValueId add = graph::no_value, fold = graph::no_value;
-  std::size_t addend = 0;          // of the operands of `add`
+  std::size_t addend = 0;           // of the operands of `add`
   std::vector<ValueId> moves = {};  // from the fold to the addend
 };
 
@@ -92,11 +92,11 @@ class Deferral {
   bool is_move(ValueId v) const {
     const Inst& i = g_[v];
     return i.op == Op::Reshape ||
-           (i.op == Op::Broadcast && graph::element_count(i.type.shape) ==
-                                         graph::element_count(g_[i.args[0]].type.shape));
+           (i.op == Op::Broadcast &&
+            graph::element_count(i.type.shape) == graph::element_count(g_[i.args[0]].type.shape));
   }
 
-  // So few that the threads have one each, of neighbours that they read together.
+  // So few that the threads have one each, or of columns neighbours, of what they read together.
   std::optional<Parts> parts_of(const Inst& fold) const {
     const Type& x = g_[fold.args[0]].type;
     const auto dimensions = graph::dimensions(fold);
@@ -105,8 +105,9 @@ class Deferral {
     const bool is_last = d + 1 == x.shape.size();
     const std::int64_t along = x.shape[d], results = graph::element_count(fold.type.shape);
     const std::int64_t least = is_last ? elements_together : 1;
+    const std::int64_t enough = l_.threads() * (is_last ? 1 : elements_together);
     std::int64_t parts = 1;
-    while (results * parts < l_.threads() && along % (2 * parts) == 0 && along / parts > least)
+    while (results * parts < enough && along % (2 * parts) == 0 && along / parts > least)
       parts *= 2;
     if (parts == 1 || results * parts > most_registers * l_.threads()) return {};
     Parts p{.cut = x.shape, .kept = x.shape, .dimension = dimensions[0], .part = dimensions[0]};
@@ -165,6 +166,7 @@ class Deferral {
     for (const ValueId get : a.users[index(loop)])
       if (g_[get].op == Op::Get && graph::result_of(g_[get]) == carry)
         add_up(get, begin, behind, sum, p, a);
+    for (const ValueId move : sum.moves) std::erase(g_[repeated.region].insts, move);
   }
 
   // Behind the loop: the parts, moved as the fold was, and what the sum began with.
@@ -187,9 +189,11 @@ class Deferral {
       i.args = {v};
       v = add(std::move(i));
     }
-    v = add({Op::Add, whole, {}, {begin, v}, {}});
+    if (!is_zero(begin)) v = add({Op::Add, whole, {}, {begin, v}, {}});
     replace(get, v);
   }
+
+  bool is_zero(ValueId v) const { return g_[v].op == Op::Constant && g_[v].attr.bits == 0; }
 
   void insert_behind(ValueId v, ValueId before, RegionId r) {
     std::vector<ValueId>& insts = g_[r].insts;
@@ -200,9 +204,8 @@ class Deferral {
   void replace(ValueId get, ValueId by) {
     std::set<ValueId> own;
     for (ValueId v = by; v != get; v = g_[v].args.back()) own.insert(v);
-    for (std::uint32_t n = 0; n < g_.insts.size(); ++n)
-      if (const ValueId user(static_cast<int>(n)); !own.contains(user))
-        std::ranges::replace(g_[user].args, get, by);
+    for (std::size_t n = 0; n < g_.insts.size(); ++n)
+      if (!own.contains(ValueId(n))) std::ranges::replace(g_.insts[n].args, get, by);
     for (graph::Region& r : g_.regions) std::ranges::replace(r.yields, get, by);
   }
 

@@ -32,6 +32,7 @@ using layout::Layout;
 constexpr std::int64_t max_unrolled_registers = 64;  // longer nests become run-time loops
 constexpr std::int64_t max_unrolled_operations = 1024;
 constexpr std::int64_t max_unrolled_reads = 4096;  // operations of nests that read registers
+constexpr std::int64_t most_folded = 64;  // elements, by a thread alone, of which its text has each
 constexpr std::size_t max_candidates = 10, max_offered = 14;  // of a variable, of those around it
 constexpr std::int64_t max_left_registers = 16;  // of a value that lives through a loop instead
 constexpr double loop_weight = 8;                // assumed trips of a loop
@@ -178,6 +179,7 @@ class Assignment {
     for (const Use& u : uses_)
       for (const Read& r : u.reads) exchange(r, max_offered);
     for (const Use& u : uses_) add_consecutive(*u.nest);
+    for (const Use& u : uses_) add_folded_alone(u);
   }
 
   void note_vectors(const LoopNest& p, const std::vector<Effect>& elements) {
@@ -265,6 +267,27 @@ class Assignment {
         add_candidate(v, std::move(l), 2 * max_candidates);
   }
 
+  // Of shared memory a thread may fold alone what gives an element, if there are enough of these.
+  void add_folded_alone(const Use& u) {
+    const Reduce* const fold = std::get_if<Reduce>(&u.nest->sink);
+    Variable& v = variables_[find(u.nest->variable)];
+    if (fold == nullptr || fold->reduced.size() != 1 || !v.pin.domain.empty()) return;
+    const bool in_shared = std::ranges::all_of(u.elements, [&](const Effect& e) {
+      return !e.window && e.storage && l_.storages[e.storage].in_shared();
+    });
+    const auto d = static_cast<std::size_t>(fold->reduced[0]);
+    Extents kept = v.domain;
+    const std::int64_t folded = std::exchange(kept[d], 1);
+    if (!in_shared || folded > most_folded || graph::element_count(kept) < l_.threads()) return;
+    const bool is_last = d + 1 == kept.size();
+    for (const int vec : is_last ? std::vector{1} : v.vectors) {
+      Layout alone = layout::strided(kept, vec, layout::full_width, l_.num_warps);
+      alone.domain[d] = folded;
+      if (is_last) alone = layout::consecutive(std::move(alone), fold->reduced[0]);
+      add_candidate(v, std::move(alone), 2 * max_candidates);
+    }
+  }
+
   // ---- costs
 
   void choose() {
@@ -349,7 +372,7 @@ class Assignment {
       else if (reads_staged(l_, e.leaf))
         cost += 4 * registers * conflicts(e.leaf, e.map) / staged_width(e.leaf, e.map);
       else if (l_.storages[e.storage].in_shared())
-        cost += 4 * registers * (reads_columns(e) ? model_.wavefronts(e.storage, e.map) : 1);
+        cost += 4 * registers * shared_reads(e, l);
     }
     return cost +
            std::visit(
@@ -382,6 +405,13 @@ class Assignment {
       if (g_.chooses(m.ref)) all.push_back(m.ref);
     }
     return all;
+  }
+
+  // Accesses of an element: of rows what a vector has of one, of columns what a bank waits for.
+  double shared_reads(const Effect& e, const Layout& l) const {
+    if (reads_columns(e)) return model_.wavefronts(e.storage, e.map);
+    const bool in_rows = is_opaque(e.map) || (!e.map.empty() && e.map.back() == l.rank() - 1);
+    return in_rows ? 1 / shared_vector(e.storage, l) : 1;
   }
 
   // Of what lies in rows in shared memory, and is no window.

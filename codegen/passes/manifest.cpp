@@ -13,6 +13,8 @@ constexpr Pass attempt[] = {
      "so does this: what an axis is compared with is hoisted out of its loop"},
     {"divide_stores", divide_stores, Fact::none, Fact::none, Edits::graph,
      "and this: parts that are stored have nests of their own"},
+    {"defer_folds", defer_folds, Fact::none, Fact::none, Edits::graph,
+     "and this: carries of other shapes have places of their own"},
     {"legalize_dot_operands", legalize_dot_operands, Fact::none, Fact::none, Edits::graph,
      "so does this: what products take decides what is staged"},
     {"legalize_async_copies", legalize_async_copies, Fact::none, Fact::none, Edits::graph,

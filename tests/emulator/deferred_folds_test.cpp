@@ -1,0 +1,144 @@
+// Sums beside products, carried through a loop: threads add up parts of their own and meet behind
+// it. Interpreter and emulator agree, races on, for any number of iterations.
+#include <algorithm>
+#include <string>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include "codegen/cuda/emit.hpp"
+#include "palladium/palladium.hpp"
+#include "tests/support/differential.hpp"
+#include "tests/support/tolerance.hpp"
+#include "tests/support/tracing.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+using Catch::Matchers::ContainsSubstring;
+using pl::_;
+
+namespace {
+
+enum class Along { rows, columns, all };
+
+struct Kind {
+  Along along = Along::rows;
+  bool of_a = true, squared = false, keepdims = true, told_again = false;
+  DType dtype = bf16;
+  float begin = 0;
+  std::int64_t rows = 128, columns = 128, depth = 64, steps = 6;
+  int num_warps = 8, num_stages = 0;
+};
+
+Shape sums_of(const Kind& k) {
+  const Shape operand = k.of_a ? Shape{k.rows, k.depth} : Shape{k.depth, k.columns};
+  if (k.along == Along::all) return {1};
+  const bool columns = k.along == Along::columns;
+  const std::int64_t left = operand[columns ? 1 : 0];
+  if (!k.keepdims) return {left};
+  return columns ? Shape{1, left} : Shape{left, 1};
+}
+
+// a @ b, and of one of them sums of rows, of columns or of all.
+graph::Graph graph_of(const Kind& k) {
+  const Shape shape = sums_of(k);
+  const auto body = [=](Ref a, Ref b, Ref o, Ref sums) {
+    const auto add = [&](Index l, Value sum, Value left) {
+      const Slice now = ds(l * k.depth, k.depth);
+      const Value x = a[{_, now}], y = b[{now, _}];
+      Value wide = (k.of_a ? x : y).astype(f32);
+      if (k.squared) wide = wide * wide;
+      const Value all =
+          k.along == Along::all
+              ? palladium::sum(wide, {.axis = 1}).reshape({1, k.of_a ? k.rows : k.depth})
+              : wide;
+      const int axis = k.along == Along::columns ? 0 : 1;
+      Value part =
+          palladium::sum(all, {.axis = axis, .keepdims = k.keepdims && k.along != Along::all});
+      if (k.told_again) part = part + palladium::max(abs(left)) * 0.0f;
+      return carry(sum + dot(x, y), left + part);
+    };
+    const auto [sum, left] =
+        loop(0, k.steps, add, zeros({k.rows, k.columns}, f32), full(shape, k.begin, f32));
+    o[_] = sum;
+    sums[_] = left;
+  };
+  const std::int64_t n = std::max<std::int64_t>(k.steps, 1) * k.depth;
+  return traced(body,
+                {.name = "sums",
+                 .out_type = {{{k.rows, k.columns}, f32}, {shape, f32}},
+                 .compiler_params = {.num_warps = k.num_warps, .num_stages = k.num_stages}},
+                {array({k.rows, n}, k.dtype), array({n, k.columns}, k.dtype)});
+}
+
+std::string text_of(const graph::Graph& g, int cc = 90) {
+  return cuda::emit(g, {.compute_capability = cc}).text;
+}
+
+/// What stands between the first product and the end of its loop.
+std::string behind_product(const std::string& text) {
+  const std::size_t begin = text.find("pl::wgmma_commit()");
+  return begin == text.npos ? "" : text.substr(begin, text.find("wgmma_wait<0>", begin) - begin);
+}
+
+}  // namespace
+
+TEST_CASE("threads that add up beside products do not meet in the loop") {
+  for (const Along along : {Along::rows, Along::columns})
+    for (const bool of_a : {false, true}) {
+      CAPTURE(static_cast<int>(along), of_a);
+      const std::string text = behind_product(text_of(graph_of({.along = along, .of_a = of_a})));
+      CHECK_THAT(text, ContainsSubstring("wgmma_wait<1>") && !ContainsSubstring("program_sync") &&
+                           !ContainsSubstring("reduce_lanes") &&
+                           !ContainsSubstring("reduce_warps"));
+    }
+}
+
+TEST_CASE("sums beside products are right after any number of iterations") {
+  for (const std::int64_t steps : {0, 1, 2, 5, 6, 13})
+    for (const Along along : {Along::rows, Along::columns}) {
+      CAPTURE(steps, static_cast<int>(along));
+      const graph::Graph g = graph_of({.along = along, .squared = true, .steps = steps});
+      for (const int cc : {80, 90}) CHECK(on_all_targets(g, {}, cc) == "");
+    }
+}
+
+TEST_CASE("sums of any kind beside products are right") {
+  const Kind kinds[] = {
+      {.along = Along::all},
+      {.begin = 3},
+      {.along = Along::columns, .of_a = false, .begin = -2},
+      {.keepdims = false},
+      {.along = Along::columns, .keepdims = false, .begin = 1},
+      {.told_again = true},
+      {.of_a = false, .squared = true, .dtype = f16, .num_warps = 4},
+      {.along = Along::columns, .rows = 64, .columns = 96, .depth = 48, .num_warps = 4},
+      {.rows = 192, .columns = 64, .depth = 80},
+      {.dtype = f8e4m3, .depth = 128},
+      {.along = Along::columns, .num_stages = 2},
+      {.num_stages = 1},
+  };
+  for (std::size_t i = 0; i < std::size(kinds); ++i) {
+    CAPTURE(i);
+    const graph::Graph g = graph_of(kinds[i]);
+    for (const int cc : {80, 90}) CHECK(on_all_targets(g, {}, cc) == "");
+  }
+}
+
+TEST_CASE("what a loop asks of its sum in between is whole") {
+  CHECK_THAT(text_of(graph_of({.told_again = true})), ContainsSubstring("reduce_"));
+  const graph::Graph g = traced(
+      [](Ref a, Ref b, Ref o, Ref each) {
+        const auto add = [&](Index l, Value sum, Value left) {
+          const Value x = a[{_, ds(l * 64, 64)}];
+          const Value now = left + palladium::sum(x.astype(f32), {.axis = 1});
+          each[l] = now;
+          return carry(sum + dot(x, b[{ds(l * 64, 64), _}]), now);
+        };
+        const auto [sum, left] = loop(0, 4, add, zeros({64, 64}, f32), zeros({64}, f32));
+        o[_] = sum * left.reshape({64, 1});
+      },
+      {.name = "each", .out_type = {{{64, 64}, f32}, {{4, 64}, f32}}},
+      {array({64, 256}, bf16), array({256, 64}, bf16)});
+  for (const int cc : {80, 90}) CHECK(on_all_targets(g, {}, cc) == "");
+}
