@@ -32,7 +32,7 @@ void check_floats(Target target, F f, G expected, bool approx, float most = 30) 
   CompilerParams params;
   params.approx_math = approx;
   const std::vector<float> o = mapped<float>(
-      target, x, x, [&](const Value& v, const Value&) { return f(v); }, params);
+      target, x, x, [=](const Value& v, const Value&) { return f(v); }, params);
   double worst = 0;
   for (int i = 0; i < count; ++i) {
     const double right = expected(static_cast<double>(at(i)));

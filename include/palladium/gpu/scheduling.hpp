@@ -39,7 +39,8 @@ struct NDLoopOptions {
 
 struct DynamicSchedulingOptions {
   std::string thread_axis = {};  ///< of a block of several threads, all of which run it
-  std::vector<std::string> cluster_axes = {};  ///< none yet
+  /// Blocks that differ along these alone go through the same indices together; all run the loop.
+  std::vector<std::string> cluster_axes = {};
 };
 
 }  // namespace palladium::gpu

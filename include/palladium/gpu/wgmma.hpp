@@ -33,8 +33,9 @@ inline Ref transpose_ref(const Ref& ref, Axes permutation, Location at = here())
 
 // ---- Accumulators
 
-/// Scratch in the registers of a Pallas thread, in which tensor cores add up: of f32, or of i32 for
-/// integers, of a multiple of 64 rows and of 8 columns. It holds zeros first.
+/// Scratch in the registers of a Pallas thread, in which tensor cores add up: of f32, of f16 for
+/// operands of f16 and 8-bit floats, or of i32 for integers, of a multiple of 64 rows and of 8
+/// columns. It holds zeros first.
 ///
 /// `acc[_]`, or a static slice of it, waits for all products of the thread, then reads. It is
 /// stored to as a whole.
@@ -48,9 +49,9 @@ struct Accumulators {
 inline constexpr Accumulators ACC{};
 
 /// acc += a @ b, some time before it is awaited: matrices {m, k} and {k, n} in SMEM, of f16, bf16,
-/// f32 (of whose fraction 10 bits count), 8-bit floats, i8 or u8, or an A of 16 bits in registers.
-/// A matrix that lies transposed is given as transpose_ref(a, {1, 0}); those of other than 16 bits
-/// lie as {m, k} and {n, k}.
+/// f32 (of whose fraction 10 bits count), 8-bit floats, i8 or u8, or an A of 8 or 16 bits in
+/// registers. A matrix that lies transposed is given as transpose_ref(a, {1, 0}); those of other
+/// than 16 bits lie as {m, k} and {n, k}.
 ///
 /// Until wgmma_wait says that it is over nobody reads or stores to `acc`, but by other products,
 /// nor writes what `a` and `b` show. What threads stored there is there behind commit_smem().
