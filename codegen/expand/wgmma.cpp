@@ -237,6 +237,7 @@ void Expander::promote(const WgmmaOperands& o, ExprId begins) {
                                       .type = f32,
                                       .count = o.rows * width / 2,
                                       .facts = {.depends = thread::on_thread}});
+  b_.open(thread::Block{});  // another product may have a part of the same sum
   b_.add(thread::Declare{.variable = part});
   const ExprId registers = e_.address(part), sum = e_.address(storage(o.dot.result));
   const thread::Call pinned{.function = Row::wgmma_registers, .args = {registers}};
@@ -255,6 +256,7 @@ void Expander::promote(const WgmmaOperands& o, ExprId begins) {
                             .templates = {(r * o.columns + n) / 2, r * count, count},
                             .args = {sum, registers, k == 0 ? begins : e_.literal(bool_, 1)}});
     }
+  b_.close();
 }
 
 // The compiler leaves what these registers hold where it is.

@@ -21,8 +21,9 @@ class Text {
     for (const StorageId i : l_.storages.ids())
       line(fmt::format("s{}: {}", i, storage(l_.storages[i])));
     for (const BarrierId i : l_.barriers.ids())
-      line(fmt::format("m{}: s{}{}", i, l_.barriers[i].storage,
-                       l_.barriers[i].ring ? fmt::format(" of ring {}", l_.barriers[i].ring) : ""));
+      line(fmt::format("m{}: s{}{}{}", i, l_.barriers[i].storage,
+                       l_.barriers[i].ring ? fmt::format(" of ring {}", l_.barriers[i].ring) : "",
+                       l_.barriers[i].by_warps ? " told by warps" : ""));
     for (const RingId i : l_.rings.ids()) {
       const Ring& r = l_.rings[i];
       line(fmt::format("ring {}: s{}, {} slots of {} bytes", i, r.storage, r.slots, r.slot_bytes));

@@ -276,7 +276,7 @@ class Legalization {
     Inst read{Op::Load, type, {{0, 0}, 0}, {from}, {}};
     if (asks && brings) {
       graph::Type zeros = type;
-      read.attr.ints = {1, 1};
+      read.attr = {{1, 1}, 0};
       read.args = {from, inside, before(copy, {Op::Constant, zeros, {}, {}, {}}, at)};
     }
     const ValueId load = before(copy, std::move(read), at);
@@ -286,7 +286,7 @@ class Legalization {
     }
     g_[copy] = {Op::Store, graph::Type::none(), {{0, 0}, 0}, {to, load}, {}};
     if (asks && !brings) {
-      g_[copy].attr.ints = {1, 0};
+      g_[copy].attr = {{1, 0}, 0};
       g_[copy].args.push_back(inside);
     }
     if (fetches && l_.machine.has_async_copies()) l_.fetches_by_hand.push_back(copy);

@@ -146,12 +146,10 @@ class Deferral {
     const DType t = g_[sum.fold].type.dtype;
     const Type kept = Type::value(t, p.kept);
     const ValueId x = g_[sum.fold].args[0];
-    const Inst behind = g_[sum.fold];
+    const Type folded = g_[sum.fold].type;
     const ValueId cut = g_.add({Op::Reshape, Type::value(t, p.cut), {}, {x}, {}}, at);
     insert_before(g_, cut, sum.fold);
-    g_[sum.fold].args = {cut};
-    g_[sum.fold].attr.ints = {p.dimension};
-    g_[sum.fold].type = kept;
+    g_[sum.fold] = {Op::ReduceSum, kept, {{p.dimension}, 0}, {cut}, {}};
     g_[sum.add].args[sum.addend] = sum.fold;
     g_[sum.add].type = kept;
     const graph::Repeated repeated = graph::Repeated::of(g_[loop]);
@@ -165,12 +163,12 @@ class Deferral {
     const Analysis a(g_);
     for (const ValueId get : a.users[index(loop)])
       if (g_[get].op == Op::Get && graph::result_of(g_[get]) == carry)
-        add_up(get, begin, behind, sum, p, a);
+        add_up(get, begin, folded, sum, p, a);
     for (const ValueId move : sum.moves) std::erase(g_[repeated.region].insts, move);
   }
 
   // Behind the loop: the parts, moved as the fold was, and what the sum began with.
-  void add_up(ValueId get, ValueId begin, Inst fold, const Sum& sum, const Parts& p,
+  void add_up(ValueId get, ValueId begin, const Type& folded, const Sum& sum, const Parts& p,
               const Analysis& a) {
     const Location at = g_.location(get);
     const Type whole = g_[get].type;
@@ -180,10 +178,8 @@ class Deferral {
       insert_behind(v, last, a.region[index(get)]);
       return last = v;
     };
-    g_[get].type = Type::value(fold.type.dtype, p.kept);
-    fold.attr.ints = {p.part};
-    fold.args = {get};
-    ValueId v = add(std::move(fold));
+    g_[get].type = Type::value(folded.dtype, p.kept);
+    ValueId v = add({Op::ReduceSum, folded, {{p.part}, 0}, {get}, {}});
     for (auto move = sum.moves.rbegin(); move != sum.moves.rend(); ++move) {
       Inst i = g_[*move];
       i.args = {v};

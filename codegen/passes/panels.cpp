@@ -43,7 +43,7 @@ void Panels::find_parts(graph::RegionId region) {
     if (inst.op == Op::RefPart) {
       const auto same = [&](ValueId other) {
         return in_first_body(g_[other].args[0]) == in_first_body(inst.args[0]) &&
-               g_[other].attr.ints == inst.attr.ints && g_[other].type == inst.type;
+               g_[other].attr == inst.attr && g_[other].type == inst.type;
       };
       const auto found = std::ranges::find_if(parts_, same);
       if (found == parts_.end())

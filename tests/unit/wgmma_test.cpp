@@ -71,9 +71,9 @@ TEST_CASE("a wgmma takes A from registers, transposes and negation only where th
   };
   CHECK_THAT(text("wgmma_m64n8k16_f16_f16_f16_rs"),
              ContainsSubstring("template <bool TransposeB = false, int First = 0, int FirstA = 0, "
-                               "int Size, int SizeA>") &&
-                 ContainsSubstring("(u32 (&d)[Size], const u32 (&a)[SizeA], u64 b, bool ") &&
-                 ContainsSubstring("static_assert(First + 2 <= Size && FirstA + 4 <= SizeA);") &&
+                               "class D, int Size, int SizeA>") &&
+                 ContainsSubstring("(D (&d)[Size], const u32 (&a)[SizeA], u64 b, bool ") &&
+                 ContainsSubstring("static_assert(First + 2 <= int(sizeof d / 4) && ") &&
                  ContainsSubstring("{%2, %3, %4, %5}, %6, p, 1, 1, %8;"));
   CHECK_THAT(text("wgmma_m64n8k32_s32_s8_u8"),
              !ContainsSubstring("bool Transpose") &&
