@@ -42,15 +42,17 @@ Kernel copy(const char* name) {
       .on(Target::cuda);
 }
 
-/// Copies as the kernel does, by the arguments that it gets: with strides or without.
+constexpr std::int64_t most_stride = 1 << 20;  // an address is a larger number
+
+/// Copies as the kernel does, by the arguments that it gets: behind an array its stride, or none.
 void play_copy(const fake_cuda::Launch& launch) {
-  const std::size_t symbols = launch.arguments.size() - 2;
   const auto at = [&](std::size_t i) { return launch.argument<std::int64_t>(i); };
-  const bool x_apart = symbols == 4, o_apart = symbols == 4;
+  const std::size_t count = launch.arguments.size();
+  const std::int64_t m = at(count - 2), n = at(count - 1);
+  const bool x_apart = at(1) < most_stride, o_apart = count == (x_apart ? 6 : 5);
   const auto* x = launch.argument<const float*>(0);
   auto* o = launch.argument<float*>(x_apart ? 2 : 1);
-  const std::int64_t m = at(launch.arguments.size() - 2), n = at(launch.arguments.size() - 1);
-  const std::int64_t from = x_apart ? at(1) : n, to = o_apart ? at(3) : n;
+  const std::int64_t from = x_apart ? at(1) : n, to = o_apart ? at(count - 3) : n;
   for (std::int64_t i = 0; i < m; ++i)
     for (std::int64_t j = 0; j < n; ++j) o[i * to + j] = x[i * from + j];
 }
@@ -257,46 +259,80 @@ TEST_CASE_METHOD(Fixture, "threads that call two classes get their results from 
   CHECK(loads() <= 2);
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "calls of sizes, classes and strides in turn are each launched as they are") {
-  const Kernel k = copy("class_in_turn");
+namespace {
+
+/// Calls of a copy into memory that is there, of which rows may be apart and begin anywhere.
+struct Copies : Fixture {
+  static constexpr std::int64_t most = 1 << 14;
   const Device gpu = Device::cuda(0);
-  constexpr std::int64_t most = 1 << 14;
   const Array from = test::make_array<float>({most}, [](auto i) { return i; }).to(gpu);
   const Array to = Array::zeros({most}, f32).to(gpu);
-  const std::int64_t heights[] = {1, 3, 8, 9, 64}, widths[] = {1, 13, 12, 64, 128, 67};
-  const auto call = [&](std::int64_t m, std::int64_t n, std::int64_t lead, std::int64_t apart) {
+
+  Array view(const Array& memory, std::int64_t m, std::int64_t n, std::int64_t lead,
+             std::int64_t apart) const {
     const std::int64_t strides[] = {n + apart, 1};
-    const auto view = [&](const Array& memory) {
-      float* const first = static_cast<float*>(memory.data()) + lead;
-      return apart == 0 ? Array::view(first, {m, n}, f32, {.device = &gpu})
-                        : Array::view(first, {m, n}, f32, {.strides = strides, .device = &gpu});
-    };
-    const Array x = view(from), o = view(to);
-    k.into({o}, {x});
-    INFO(m << " x " << n << ", " << lead << " behind, " << apart << " apart");
-    const auto* const given = static_cast<const float*>(o.data());
+    ViewOptions options{.device = &gpu};
+    if (apart != 0) options.strides = strides;
+    return Array::view(static_cast<float*>(memory.data()) + lead, {m, n}, f32, options);
+  }
+  /// The launch that came of it.
+  const fake_cuda::Launch& call_into(const Kernel& k, std::int64_t m, std::int64_t n,
+                                     std::int64_t lead, std::int64_t x_apart,
+                                     std::int64_t o_apart) {
+    k.into({view(to, m, n, lead, o_apart)}, {view(from, m, n, lead, x_apart)});
+    INFO(m << " x " << n << ", " << lead << " behind, " << x_apart << ", " << o_apart << " apart");
+    const auto* const given = static_cast<const float*>(to.data()) + lead;
     bool right = true;
-    for (std::int64_t e = 0; e < m * n; ++e) {
-      const std::int64_t at = e / n * (n + apart) + e % n;
-      right &= given[at] == static_cast<float>(lead + at);
-    }
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t j = 0; j < n; ++j)
+        right &= given[i * (n + o_apart) + j] == static_cast<float>(lead + i * (n + x_apart) + j);
     CHECK(right);
     const fake_cuda::Launch& launch = fake.launches.back();
     CHECK(launch.grid[0] == (m + 7) / 8 * ((n + 63) / 64));
-  };
+    return launch;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Copies,
+                 "calls of sizes, classes and strides in turn are each launched as they are") {
+  const Kernel k = copy("class_in_turn");
+  const std::int64_t heights[] = {1, 3, 8, 9, 64}, widths[] = {1, 13, 12, 64, 128, 67};
   std::uint32_t random = 1;
   const auto below = [&](std::size_t n) {
     random = random * 1664525 + 1013904223;
     return static_cast<std::int64_t>((random >> 8) % n);
   };
-  for (int i = 0; i < 600; ++i)
-    call(heights[below(5)], widths[below(6)], below(4) == 0 ? 1 : 0, below(4) == 0 ? 4 : 0);
+  const auto rarely = [&](std::int64_t n) { return below(4) == 0 ? n : 0; };
+  for (int i = 0; i < 600; ++i) {
+    const std::int64_t m = heights[below(5)], n = widths[below(6)], lead = rarely(1),
+                       x_apart = rarely(4);
+    call_into(k, m, n, lead, x_apart, rarely(4));
+  }
   // Without rows nothing is launched, before and after others.
   const std::size_t launches = fake.launches.size();
-  const Array none = Array::view(from.data(), {0, 64}, f32, {.device = &gpu});
-  for (int i = 0; i < 2; ++i) k.into({none}, {none});
+  for (int i = 0; i < 2; ++i) k.into({view(to, 0, 64, 0, 0)}, {view(from, 0, 64, 0, 0)});
   CHECK(fake.launches.size() == launches);
+}
+
+TEST_CASE_METHOD(Copies,
+                 "a call beyond the classes that are kept takes the strongest that serves it") {
+  const Kernel k = copy("class_strongest");
+  const test::CapturedStderr log;
+  CHECK(call_into(k, 3, 13, 0, 0, 0).arguments.size() == 4);
+  // Each with a stride for each array that is not dense.
+  CHECK(call_into(k, 3, 13, 0, 4, 0).arguments.size() == 5);
+  CHECK(call_into(k, 3, 13, 0, 0, 4).arguments.size() == 5);
+  call_into(k, 3, 64, 0, 4, 0);
+  call_into(k, 3, 64, 0, 0, 4);
+  for (int i = 0; i < 3; ++i) {
+    // There is no kernel for dense arrays of aligned rows: that of dense ones serves, and not the
+    // one that serves all.
+    CHECK(call_into(k, 5, 64, 0, 0, 0).arguments.size() == 4);
+    CHECK(call_into(k, 5, 13, 1, 4, 4).arguments.size() == 6);
+  }
+  CHECK_THAT(log.text(), ContainsSubstring("'class_strongest' keeps 6 classes"));
 }
 
 TEST_CASE_METHOD(Fixture, "a captured stream is served by what is loaded") {
