@@ -32,7 +32,8 @@ void Recorder::note_unknown(ValueId ref, const Shape& array, const std::string& 
   for (int d = 0; d < array.rank(); ++d) {
     const Dim extent = resolved(array[d]);
     is_known = is_known && extent.is_static();
-    shape.push_back(extent);
+    shape.push_back(extent.same(array[d]) ? array[d]
+                                          : extent);  // which says what is promised of it
     if (binding && !extent.is_static() && binding->can_peek(extent))
       shape[d] = binding->seen(origin + ".shape()[" + std::to_string(d) + "]", extent);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/base/dim.hpp"
 #include "codegen/trace/accumulators.hpp"
 #include "palladium/error.hpp"
 #include "palladium/gpu.hpp"
@@ -11,6 +12,21 @@ namespace palladium::trace {
 
 using detail::Access;
 using graph::SubscriptDim;
+
+namespace {
+
+/// Whether the extent is a multiple of n in every call.
+bool are_multiples(const Dim& extent, std::int64_t n) {
+  if (extent.is_static()) return extent.value() % n == 0;
+  const DimBinding* const binding = DimBinding::current();
+  const Dim is = binding ? binding->resolve(extent) : extent;
+  const DimNode node = dim_node(is);
+  const bool is_asked = binding && node.op == palladium::detail::DimOp::symbol &&
+                        binding->required(node.symbol).multiple % n == 0;
+  return is_asked || promised(extent).multiple % n == 0 || multiple_of(is, DimFacts{}) % n == 0;
+}
+
+}  // namespace
 
 void Blocks::fail(const std::string& problem) const {
   throw CompileError(at_, what_ + ": " + problem);
@@ -39,8 +55,8 @@ Blocks::Blocks(Recorder& recorder, const char* what, const Cut& cut, const std::
 void Blocks::add(const BlockSpec& spec, const Ref& array, std::string name) {
   const ValueId id = recorder_.id(array, what_.c_str(), at_);
   const bool is_whole = spec.whole || spec.memory_space.space == Space::gmem;
-  if (!is_whole) recorder_.expect_known(id, what_.c_str(), at_);
   const Type type = recorder_.graph[id].type;
+  const Shape shape = recorder_.shape_of(id);
   if (type.space != Space::gmem) fail(name + " is " + graph::to_string(type) + ", and not in GMEM");
   CutArray o{.name = std::move(name),
              .spec = spec,
@@ -57,7 +73,8 @@ void Blocks::add(const BlockSpec& spec, const Ref& array, std::string name) {
     if (b.kind == BlockDim::Kind::bounded_slice || b.kind == BlockDim::Kind::indirect ||
         b.kind == BlockDim::Kind::bounded || b.pad_lo + b.pad_hi > 0)
       fail(where + "is a number of elements, pl::squeezed, or pl::Element without padding");
-    o.leaves |= b.kind == BlockDim::Kind::blocked && type.shape[d] % b.size != 0;
+    o.leaves |=
+        b.kind == BlockDim::Kind::blocked && !are_multiples(shape[static_cast<int>(d)], b.size);
     if (b.kind != BlockDim::Kind::squeezed) o.block.push_back(b.size);
   }
   if (o.leaves && spec.fill.value_or(0) != 0)

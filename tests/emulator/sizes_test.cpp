@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <string>
+#include <vector>
 
 #include "tests/emulator/random_sizes.hpp"
 
@@ -103,6 +104,41 @@ Kernel row_sums() {
       });
 }
 
+/// Twice an array, in blocks that are copied by hand: by a loop, or as emit_pipeline does.
+Kernel doubled_by_hand(bool by_pipeline) {
+  const auto by_loop = [](Ref x, Ref o, Ref block, Ref there) {
+    const Value column = axis_index("column") * 32;
+    loop(0, x.shape()[0] / 8, [&](Index i) {
+      const auto part = [&](const Ref& of) { return of.at({ds(i * 8, 8), ds(column, 32)}); };
+      gpu::copy_gmem_to_smem(part(x), block, there);
+      gpu::barrier_wait(there);
+      block[_] = block[_] * 2;
+      gpu::commit_smem();
+      gpu::copy_smem_to_gmem(block, part(o));
+      gpu::wait_smem_to_gmem(0);
+    });
+  };
+  const auto pipeline = [](Ref x, Ref o) {
+    const BlockSpec tile{{8, 32}, [](Index i) { return Indices{i, axis_index("column")}; }};
+    gpu::emit_pipeline([](const std::vector<Value>&, Ref in, Ref out) { out[_] = in[_] * 2; },
+                       {.grid = {x.shape()[0] / 8},
+                        .in_specs = {tile},
+                        .out_specs = {tile},
+                        .max_concurrent_steps = 3})(x, o);
+  };
+  const auto options = [=](ShapeDtype x) {
+    require_multiple(x.shape[0], 8);
+    require_multiple(x.shape[1], 32);
+    gpu::KernelOptions of{.name = by_pipeline ? "pipeline" : "by_hand",
+                          .out_type = x,
+                          .grid = {x.shape[1] / 32},
+                          .grid_names = {"column"}};
+    if (!by_pipeline) of.scratch_types = {gpu::SMEM({8, 32}, f32), gpu::Barrier()};
+    return of;
+  };
+  return by_pipeline ? gpu::kernel(pipeline, options) : gpu::kernel(by_loop, options);
+}
+
 }  // namespace
 
 TEST_CASE("a gather of any number of rows of any array compiles once for each class") {
@@ -184,4 +220,50 @@ TEST_CASE("a reduction over a mesh compiles once for each class of its array") {
     }
     CHECK(k.kernels() <= 2);
   });
+}
+
+TEST_CASE("copies by hand and pipelines of arrays of any size compile once, by TMA") {
+  for (const bool by_pipeline : {false, true})
+    for_each_target(by_pipeline ? "pipeline" : "by_hand", [&](Target target) {
+      CountedCalls k(doubled_by_hand(by_pipeline));
+      RandomSizes sizes(5);
+      for (int i = 0; i < RandomSizes::count(); ++i) {
+        const std::int64_t rows = 8 * sizes.next(0, 9), columns = 32 * sizes.below(5);
+        const Array x = small_numbers({rows, columns});
+        const Array o = k(target, x);
+        for (std::int64_t e = 0; e < o.size(); ++e)
+          REQUIRE(o.data<float>()[e] == 2 * x.data<float>()[e]);
+      }
+      CHECK(k.kernels() == 1);
+      CHECK_THAT(doubled_by_hand(by_pipeline)
+                     .lower(small_numbers({8, 64}))
+                     .cuda_source({.arch = "sm_90a"}),
+                 ContainsSubstring("tma_load"));
+    });
+}
+
+TEST_CASE(
+    "a pipeline of blocks that end behind an array of any size compiles once for each class") {
+  const Kernel pipeline = gpu::kernel(
+      [](Ref x, Ref o) {
+        const BlockSpec tile{{8}, [](Index i) { return i; }};
+        gpu::emit_pipeline(
+            [](const std::vector<Value>&, Ref in, Ref out) { out[_] = in[_] + 1; },
+            {.grid = {cdiv(x.shape()[0], 8)}, .in_specs = {tile}, .out_specs = {tile}})(x, o);
+      },
+      [](ShapeDtype x) { return gpu::KernelOptions{.name = "ends_behind", .out_type = x}; });
+  for_each_target("ends_behind", [&](Target target) {
+    CountedCalls k(pipeline);
+    RandomSizes sizes(6);
+    for (int i = 0; i < RandomSizes::count(); ++i) {
+      const Array x = small_numbers({sizes.next(0, 300)}), o = k(target, x);
+      for (std::int64_t e = 0; e < o.size(); ++e)
+        REQUIRE(o.data<float>()[e] == x.data<float>()[e] + 1);
+    }
+    CHECK(k.kernels() <= 2);
+  });
+  const auto key = [&](DimOptions n) {
+    return pipeline.lower(ShapeDtype{{dim("n", n)}, f32}).key();
+  };
+  CHECK(key({.multiple_of = 4}) != key({.multiple_of = 8}));  // whose blocks are whole
 }
