@@ -199,4 +199,10 @@ TEST_CASE("of a vector of 2^31 - 1 elements a few blocks are visited, the last a
       CHECK(std::vector<std::int32_t>(o.data<std::int32_t>(), o.data<std::int32_t>() + 3) ==
             std::vector<std::int32_t>{3, 9, 7});
     }
+  // Of one element more the size is no i32; nobody touches the array.
+  const Array longer = Array::view(memory.data(), {n + 1}, u8);
+  for (const Target target : {Target::interpreter, Target::emulator})
+    CHECK_THROWS_WITH(slices.on(target)(longer),
+                      ContainsSubstring("args[0].shape[0], as an i32: at most 2147483647 elements, "
+                                        "given 2147483648"));
 }
