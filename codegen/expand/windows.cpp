@@ -151,7 +151,8 @@ ExprId Expander::window_offset(WindowId window, const std::vector<ExprId>& start
     } else if (!is_zero(start)) {
       const ExprId step =
           m.dense ? e_.as(type, dim(stride)) : e_.variable(strides_.at({w.mapping, d}));
-      offset = offset + Affine::term(e_.plain(Operator::mul, start, step, type));
+      offset = offset + Affine::term(narrow ? e_.plain(Operator::mul, start, step, type)
+                                            : passes::wide_product(e_, start, step));
     }
     stride = stride * m.array_aval.shape[d];
   }

@@ -333,8 +333,7 @@ Address Addresses::window_address(WindowId window, const Coordinates& c) {
       a.offset = a.offset + Affine::term(e_.plain(Operator::mul, e_.sum(x), e_.cast(i32, step)));
       a.reach = INT32_MAX;
     } else if (!x.is_zero()) {
-      a.offset =
-          a.offset + Affine::term(e_.plain(Operator::mul, e_.cast(i64, e_.sum(x)), step, i64));
+      a.offset = a.offset + Affine::term(wide_product(e_, e_.cast(i64, e_.sum(x)), step));
       a.wide = true;
     }
     // Modulo the alignment: the product is as large as strides are.
@@ -582,6 +581,21 @@ thread::Facts facts_of_symbol(const graph::Graph& g, int symbol) {
           m.array_aval.shape[static_cast<int>(d)].same(dim_symbol(number)))
         facts.high = std::min(facts.high, m.block_shape[d].size);
   return facts;
+}
+
+ExprId wide_product(Exprs& e, ExprId a, ExprId b) {
+  const auto is_narrow = [&](ExprId x) {
+    const thread::Facts& known = e.facts(x);
+    return known.low >= INT32_MIN && known.high <= INT32_MAX;
+  };
+  const auto narrowed = [&](ExprId x) {
+    return e[x].node == thread::Node::cast && e[e[x].args[0]].type == i32 ? e[x].args[0]
+                                                                          : e.cast(i32, x);
+  };
+  const ExprId product = e.plain(Operator::mul, a, b, i64);
+  if (e[product].node != thread::Node::plain || !is_narrow(a) || !is_narrow(b)) return product;
+  const thread::Facts known = e.facts(product);
+  return e.call(Row::mul_wide, i64, {narrowed(a), narrowed(b)}, false, known);
 }
 
 ExprId expr_of_dim(Exprs& e, const Dim& d, std::span<const ExprId> symbols) {

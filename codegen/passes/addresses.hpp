@@ -94,6 +94,8 @@ class Addresses {
   std::vector<Index>* found_indices_ = nullptr;  // where addresses put them, if anywhere
 };
 
+/// a * b of 64 bits, by what multiplies 32 where that is enough.
+thread::ExprId wide_product(thread::Exprs& e, thread::ExprId a, thread::ExprId b);
 /// A dimension as i64, of what the kernel's symbols are.
 thread::ExprId expr_of_dim(thread::Exprs& e, const Dim& d, std::span<const thread::ExprId> symbols);
 

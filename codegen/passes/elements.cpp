@@ -190,6 +190,8 @@ ExprId Elements::operation(const Inst& i, const Coordinates& c, std::vector<Expr
       return e_.call(Row::div_by, f32, std::move(operands));
     }
   }
+  if (i.op == Op::Div && i.type.dtype == f32 && !g_.approx_math && is_count(g_, i.args[1]))
+    return e_.call(Row::div_by_count, f32, std::move(operands));
   return e_.op(i.op, i.type.dtype, std::move(operands));
 }
 

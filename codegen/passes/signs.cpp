@@ -148,6 +148,25 @@ bool is_nonpositive(const Graph& g, ValueId v, const Holding& holds) {
 }
 bool is_nonnegative(const Graph& g, ValueId v) { return has(g, v, Sign::nonnegative, {}, 0); }
 
+namespace {
+
+bool is_natural(const Graph& g, ValueId v, int depth = 0) {
+  const Inst& i = g[source(g, whole(g, v)).v];
+  if (!i.type.dtype.is_integer() || depth == deepest) return false;
+  if (!i.type.dtype.is_signed() || i.op == Op::DimValue) return true;
+  if (i.op == Op::Constant) return graph::to_int(i.type.dtype, i.attr.bits) >= 0;
+  const auto arg = [&](std::size_t k) { return is_natural(g, i.args[k], depth + 1); };
+  if (i.op == Op::Max) return arg(0) || arg(1);
+  return i.op == Op::Min && arg(0) && arg(1);
+}
+
+}  // namespace
+
+bool is_count(const Graph& g, ValueId v) {
+  const Inst& i = g[source(g, whole(g, v)).v];
+  return i.op == Op::Cast && i.type.dtype.is_float() && is_natural(g, i.args[0]);
+}
+
 bool is_part_of(const Graph& g, ValueId part, ValueId v, const Holding& holds) {
   const Part sum = source(g, whole(g, v));
   if (g[sum.v].op != Op::ReduceSum && g[sum.v].op != Op::ReduceMax) return false;

@@ -15,6 +15,10 @@ bool is_nonpositive(const graph::Graph& g, graph::ValueId v, const Holding& hold
 /// Whether none is below 0.
 bool is_nonnegative(const graph::Graph& g, graph::ValueId v);
 
+/// Whether the elements of a float value are integers that are not below 0: sizes, and what
+/// unsigned integers hold.
+bool is_count(const graph::Graph& g, graph::ValueId v);
+
 /// Whether |part| <= |whole| element by element: a part of the sum, or of the maximum, of sizes.
 /// Rounding keeps that. Where an element of `part` is NaN, so is that of `whole`.
 bool is_part_of(const graph::Graph& g, graph::ValueId part, graph::ValueId whole,

@@ -256,7 +256,8 @@ class Reader {
       const device::RowInfo& row = device::info(e.function);
       if (row.effects.by == device::Group::warp && row.file == "warp")
         add(&InstructionMix::exchanges, times);
-      else if (e.function == Row::fold || e.function == Row::div_by)
+      else if (e.function == Row::fold || e.function == Row::div_by ||
+               e.function == Row::div_by_count || e.function == Row::mul_wide)
         add(&InstructionMix::operations, times);
       else if (e.function == Row::exp_nonpositive)
         add(&InstructionMix::special, times),

@@ -44,6 +44,10 @@ Case quotients() {
       if (pl::is_finite(b) && b != 0 &&
           pl::bitcast<u32>(pl::div_by(a, b, 1.0 / f64(b))) != pl::bitcast<u32>(a / b))
         wrong = wrong + 1;
+      const f32 count = pl::to<f32>(m);
+      if (pl::bitcast<u32>(pl::div_by_count(a, count)) != pl::bitcast<u32>(a / count) &&
+          !(a == 0 && m == 0))
+        wrong = wrong + 1;
       const f32 row[2] = {a, -a};
       f32 q[2];
       pl::div_all<2>(q, row, b);

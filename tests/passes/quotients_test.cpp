@@ -62,6 +62,23 @@ TEST_CASE("of a constant the reciprocal is known, of 0 and infinity it is not us
   }
 }
 
+TEST_CASE("what counts is no fraction and not below 0, and divides by fewer instructions") {
+  const auto text = [](const std::string& type, const std::string& body, const char* count) {
+    return emitted(whole({"f32[1]", type + "[1]"}, {"f32[1]"},
+                         "  %3: f32[1] = load %0\n  %4: " + type + "[1] = load %1\n" + body +
+                             "  %8: f32[1] = cast " + count + "\n  %9: f32[1] = div %3, %8\n" +
+                             "  store %2, %9"));
+  };
+  const std::string zero = "  %5: i32[1] = constant 0\n", less = "  %5: i32[1] = constant -1\n",
+                    max = "  %6: i32[1] = max %4, %5\n", min = "  %6: i32[1] = min %4, %5\n";
+  CHECK(occurrences(text("u32", "", "%4"), "pl::div_by_count(") == 1);
+  CHECK(occurrences(text("i32", zero + max, "%6"), "pl::div_by_count(") == 1);
+  for (const std::string& body : {less + max, zero + min})
+    CHECK(occurrences(text("i32", body, "%6"), "div_by_count") == 0);
+  CHECK(occurrences(text("i32", "", "%4"), "div_by_count") == 0);
+  CHECK(occurrences(text("f32", "", "%4"), "div_by_count") == 0);
+}
+
 TEST_CASE("what changes from element to element divides each by itself") {
   for (const char* divisor : {"f32[1,256]", "f32[4,256]"}) {
     const std::string text = division("f32[4,256]", divisor, "broadcast %4 [0,1]");

@@ -1,5 +1,6 @@
-// Arithmetic with one meaning for every type, over the half's own detail::quotient, remainder,
-// fused, approximate_reciprocal, lesser, greater, count_ones and leading_zeros. The templates are for integers (min and max also
+// Arithmetic with one meaning for every type, over the half's own detail::quotient,
+// quotient_by_count, wide_product, remainder, fused, approximate_reciprocal, lesser, greater,
+// count_ones and leading_zeros. The templates are for integers (min and max also
 // for bool), other types have overloads.
 
 namespace pl {
@@ -121,6 +122,10 @@ PL_FN f32 div_by(f32 a, f32 b, f64 r) {
   return detail::quotient(a, b);
 #endif
 }
+
+PL_FN f32 div_by_count(f32 a, f32 b) { return detail::quotient_by_count(a, b); }
+
+PL_FN i64 mul_wide(i32 a, i32 b) { return detail::wide_product(a, b); }
 
 PL_FN f32 neg(f32 a) { return -a; }
 PL_FN f64 neg(f64 a) { return -a; }

@@ -72,6 +72,8 @@ template <bool Signed, class H>
 PL_FN void convert_halves(H* dst, const u8* src);
 
 PL_FN f32 quotient(f32 a, f32 b) { return a / b; }
+PL_FN f32 quotient_by_count(f32 a, f32 b) { return a / b; }
+PL_FN i64 wide_product(i32 a, i32 b) { return i64(a) * b; }
 PL_FN f32 remainder(f32 a, f32 b) { return host.remainder_f32(a, b); }
 PL_FN f64 remainder(f64 a, f64 b) { return host.remainder_f64(a, b); }
 
