@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "codegen/graph/extents.hpp"
@@ -299,9 +300,33 @@ std::optional<BeforeEnd> before_end(const graph::Graph& g, ValueId comparison) {
 
 namespace {
 
-// Tiles of which each number has a text of its own, and elements of a thread that all of these may
-// have, which compilers unroll.
-constexpr std::int64_t most_tiles = 8, most_in_text = 1024;
+// Texts of a kernel, and operations that stand in all of them when compilers have unrolled them.
+constexpr std::int64_t most_cases = 8, most_in_text = 3584;
+
+// As many as a quotient or an elementary function takes, about.
+std::int64_t operations_of(const Inst& i) {
+  if (!graph::is_elementwise(i.op)) return i.op == Op::Load ? 1 : 0;
+  const bool is_long = i.type.dtype.is_float() && (graph::info(i.op).ulp > 0 || i.op == Op::Div);
+  return is_long ? 8 : 1;
+}
+
+// Of each element of a nest, with what becomes of it.
+std::int64_t operations_of(const Program& l, const LoopNest& p) {
+  std::int64_t operations = 1;
+  std::vector<ValueId> stack;
+  if (p.value != graph::no_value) stack.push_back(p.value);
+  std::set<ValueId> seen;
+  while (!stack.empty()) {
+    const ValueId v = stack.back();
+    stack.pop_back();
+    const Inst& i = l.graph[v];
+    if ((v != p.value && l.storage_of[v]) || !seen.insert(v).second) continue;
+    operations += operations_of(i);
+    for (const ValueId a : i.args)
+      if (l.graph[a].type.is_value()) stack.push_back(a);
+  }
+  return operations;
+}
 
 bool is_simple(const Statement& s) {
   return std::holds_alternative<LoopNest>(s.what) || std::holds_alternative<Scalar>(s.what) ||
@@ -324,20 +349,25 @@ LengthCases find_cases(const Program& l) {
   const auto first = std::ranges::find_if(
       all, [&](const Statement& s) { return nest(s) != nullptr && !nest(s)->ends.empty(); });
   if (first == all.end() || !std::all_of(first, all.end(), is_simple)) return {};
-  const LengthCases cases = cases_of(*nest(*first));
-  if (cases.tiles < 2 || cases.tiles > most_tiles) return {};
-  std::int64_t elements = 0;
+  LengthCases cases = cases_of(*nest(*first));
+  std::int64_t operations = 0;
   int nests = 0;
   for (auto s = first; s != all.end(); ++s)
     if (const LoopNest* const p = nest(*s)) {
       if (std::ranges::find(p->rolled, true) != p->rolled.end()) return {};
-      elements += elements_in_text(*p);
+      operations += elements_in_text(*p) * operations_of(l, *p);
       const LengthCases own = cases_of(*p);
       nests += own.tile == cases.tile && own.tiles == cases.tiles &&
                extent_of(l.graph, p->ends[0]).same(extent_of(l.graph, nest(*first)->ends[0]));
     }
   // A nest alone asks as often as it would be chosen from.
-  return nests > 1 && elements * (cases.tiles + 1) / 2 <= most_in_text ? cases : LengthCases{};
+  if (nests < 2) return {};
+  // Of several tiles together the last few steps ask.
+  const auto in_text = [&] { return operations * (cases.tiles + 1) / 2; };
+  for (; cases.tiles > most_cases || (cases.tiles > 1 && in_text() > most_in_text);
+       cases.tiles = cdiv(cases.tiles, 2))
+    cases.tile *= 2;
+  return cases.tiles > 1 ? cases : LengthCases{};
 }
 
 }  // namespace
