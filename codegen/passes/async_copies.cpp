@@ -38,7 +38,9 @@ class Legalization {
       if (!graph::is_copy_to_shared(g_[v].op) && !graph::is_copy_to_global(g_[v].op)) continue;
       std::string why;
       if (divides(v)) continue;
-      if (!fetches && l_.machine.has_tma() && is_box(v, why)) continue;
+      if (!fetches && l_.machine.has_tma() &&
+          (is_box(v, why) || fetches_.is_run_of_bytes(v, panels_)))
+        continue;
       if (!fetches && l_.machine.has_tma()) tell(v, why);
       copy_by_threads(v);
     }

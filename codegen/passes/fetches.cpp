@@ -14,8 +14,8 @@ using thread::Affine;
 
 namespace {
 
-constexpr std::int64_t aligned_bytes = 16;
-constexpr std::int64_t most_rows = 256;  // of a box
+constexpr std::int64_t aligned_bytes = 16, room_bytes = 128;  // in global, in shared memory
+constexpr std::int64_t most_rows = 256;                       // of a box
 constexpr int most_dimensions = 5;
 
 }  // namespace
@@ -233,7 +233,8 @@ std::optional<TensorBox> Fetches::box_of_copy(ValueId copy, Panels& panels, std:
           "what it is of in shared memory, which lies in panels, is none of whole panels");
     return box_of_view(c.global, g_[c.global].type.shape, swizzle, why);
   }
-  if (!is_run(c.shared)) return refuse("its view in shared memory is no run from 128 bytes");
+  if (!is_run(c.shared, room_bytes))
+    return refuse("its view in shared memory is no run from 128 bytes");
   return box_of_rows(c.global, why);
 }
 
@@ -272,15 +273,35 @@ std::optional<TensorBox> Fetches::box_of_rows(ValueId view, std::string& why) {
   return box;
 }
 
-// Whether the elements of a view of shared memory follow one another, from where TMA can begin.
-bool Fetches::is_run(ValueId shared) {
-  constexpr std::int64_t aligned = 128;
+bool Fetches::is_run_of_bytes(ValueId copy, const Panels& panels) {
+  constexpr std::int64_t most_bytes = 1 << 20;  // that a barrier counts
+  const graph::CopyView c = graph::CopyView::of(g_[copy]);
+  const graph::Type& type = g_[c.shared].type;
+  const std::int64_t bytes = graph::element_count(type.shape) * type.dtype.bytes();
+  if (g_[copy].op == Op::ReduceToGlobal || c.axes != 0 || c.beyond != graph::Beyond::none ||
+      panels.swizzle(g_.base(c.shared)) > 0 || bytes % aligned_bytes != 0 || bytes >= most_bytes)
+    return false;
+  const BlockMapping& m =
+      g_.mapping.block_mappings[static_cast<std::size_t>(g_.mapping_of(g_.root(c.global)))];
+  const auto is_all = [&](const BlockDim& b) {
+    const Dim& extent = m.array_aval.shape[static_cast<int>(&b - m.block_shape.data())];
+    return b.kind == BlockDim::Kind::whole ||
+           (b.kind == BlockDim::Kind::blocked && extent.is_static() && b.size == extent.value());
+  };
+  return m.dense && m.alignment >= aligned_bytes && std::ranges::all_of(m.block_shape, is_all) &&
+         is_run(c.global, aligned_bytes) && is_run(c.shared, room_bytes);
+}
+
+// Whether the elements of a view follow one another, from such a multiple of bytes on.
+bool Fetches::is_run(ValueId shared, std::int64_t aligned) {
   std::vector<ValueId> views;
   for (; !g_.is_base(shared); shared = g_[shared].args[0]) {
-    if (g_[shared].op != Op::At) return false;
+    if (g_[shared].op != Op::At || g_.chooses(shared)) return false;
     views.push_back(shared);
   }
   const graph::Type& all = g_[shared].type;
+  for (std::size_t d = 1; d < all.shape.size(); ++d)
+    if (all.shape[d] == unknown_extent) return false;
   Extents extents = all.shape, strides(extents.size());
   std::int64_t stride = all.dtype.bytes(), begin = 0;
   for (std::size_t d = extents.size(); d-- > 0; stride *= extents[d]) strides[d] = stride;

@@ -47,6 +47,9 @@ class Fetches {
   /// another along the first dimension; else the reason. Asks of no window. `panels` know of the
   /// shared memory.
   std::optional<TensorBox> box_of_copy(ValueId copy, Panels& panels, std::string& why);
+  /// Whether what is copied by hand are bytes that follow one another in the array, too, as bulk
+  /// copies take them: from a multiple of 16 of them on, and a multiple of 16.
+  bool is_run_of_bytes(ValueId copy, const Panels& panels);
 
   /// Of a view that is to be brought near.
   std::optional<TensorBox> box_near(ValueId view, std::string& why);
@@ -63,7 +66,7 @@ class Fetches {
   bool lies_in_array(const BlockMapping& m, ValueId view, int least, std::string& why);
   bool is_aligned(const BlockMapping& m, ValueId view);
   bool ends_aligned(const BlockMapping& m);
-  bool is_run(ValueId shared);
+  bool is_run(ValueId view, std::int64_t aligned);
   thread::Facts row_facts(const BlockMapping& m);
 
   const Program& l_;

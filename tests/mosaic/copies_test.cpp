@@ -307,6 +307,60 @@ TEST_CASE("copies are of a pl::kernel alone") {
              ContainsSubstring("commit_smem: kernel") && ContainsSubstring("is no pl::kernel"));
 }
 
+TEST_CASE("bytes that follow one another are copied in bulk where they are no box [M23]") {
+  struct Part {
+    Shape all, of_it;
+    std::vector<Idx> chosen;
+    bool is_bulk = false;
+  };
+  const auto from = [](const Part& p, const Ref& x) {
+    switch (p.chosen.size()) {
+    case 0: return x;
+    case 1: return x.at({p.chosen[0]});
+    case 2: return x.at({p.chosen[0], p.chosen[1]});
+    default: return x.at({p.chosen[0], p.chosen[1], p.chosen[2], p.chosen[3]});
+    }
+  };
+  const std::vector<Part> parts = {{{256}, {256}, {}},
+                                   {{64, 128}, {64, 128}, {}},
+                                   {{64, 128}, {1, 128}, {ds(2, 1), _}},
+                                   {{3, 64, 1, 128}, {32, 128}, {0, ds(0, 32), 0, _}},
+                                   {{5, 1000}, {1000}, {4}, true},
+                                   {{8200}, {8200}, {}, true},
+                                   {{8192}, {4088}, {ds(4096, 4088)}, true},
+                                   {{2, 1, 3, 1, 2, 1, 24}, {2, 1, 3, 1, 2, 1, 24}, {}, true}};
+  for (const Part& p : parts)
+    for (const DType t : {f32, bf16})
+      for_each_target(to_string(p.of_it) + " " + t.name(), [&](Target target) {
+        const Kernel k = gpu::kernel(
+            [=](Ref x, Ref o, Ref in, Ref out, Ref done) {
+              gpu::copy_gmem_to_smem(from(p, x), in, done);
+              gpu::barrier_wait(done);
+              out[_] = in[_] + 1;
+              gpu::commit_smem();
+              gpu::copy_smem_to_gmem(out, o);
+              gpu::wait_smem_to_gmem(0);
+            },
+            {.name = "run",
+             .out_type = {p.of_it, t},
+             .scratch_types = {gpu::SMEM(p.of_it, t), gpu::SMEM(p.of_it, t), gpu::Barrier()}});
+        const Array x = make_array<float>(p.all, [](std::int64_t i) { return i % 97; }).astype(t);
+        const auto o = elements<float>(k.on(target)(on(target, x)).to(Device::cpu()).astype(f32));
+        std::int64_t begin = 0;
+        if (p.chosen.size() == 1) begin = p.all.rank() == 1 ? 4096 : 4000;
+        if (p.chosen.size() == 2) begin = 256;
+        bool right = true;
+        for (std::size_t i = 0; i < o.size(); ++i)
+          right =
+              right && o[i] == static_cast<float>((begin + static_cast<std::int64_t>(i)) % 97 + 1);
+        CHECK(right);
+        const std::string text = k.lower(ShapeDtype{p.all, t}).cuda_source({.arch = "sm_90a"});
+        CHECK((text.find("pl::bulk_load(") != text.npos) == p.is_bulk);
+        CHECK((text.find("pl::bulk_store(") != text.npos) == p.is_bulk);
+        CHECK((text.find("pl::tma_load(") != text.npos) == !p.is_bulk);
+      });
+}
+
 // Rows of i8 from `start` on, which may leave its 208 elements; what is brought of them.
 std::vector<int> brought(Target target, gpu::OOBFillMode mode, int start, int size) {
   const Kernel k = gpu::kernel(

@@ -8,7 +8,7 @@ using pl::_;
 
 namespace unions {
 
-TEST_CASE("members of a union lie over one another, those of a group behind one another") {
+TEST_CASE("members of a union lie over one another, those of a group behind one another [M93]") {
   for_each_target("overlay", [](Target target) {
     const Kernel k = gpu::kernel(
         [](Ref x, Ref sums, Ref seen, Ref bits, Ref first, Ref second) {
