@@ -256,6 +256,7 @@ class Expander {
   void bring_near(const lowered::Copy& c);
   void copy_window(const lowered::Copy& c);
   void copy_bytes(const lowered::Copy& c);
+  void copy_run(const lowered::Copy& c);
   void load_box(const lowered::Copy& c, ExprId to, std::vector<ExprId> at);
   void begin_phases();
   void expand_one(const lowered::Arrive& a);

@@ -305,22 +305,7 @@ void Expander::expand_one(const lowered::Copy& c) {
   } else if (c.from.storage && c.to.storage) {
     copy_bytes(c);
   } else if (!c.box) {
-    // By hand, of bytes that follow one another on both sides.
-    const lowered::Place& shared = c.completes ? c.to : c.from;
-    const ValueId array = g_[c.of].args[0];
-    const graph::Type& type = g_[array].type;
-    const lowered::Redirects none;
-    check_view(c.of, no_expr);
-    const ExprId there = Nest(*this, none).view_of(array).operand.value;
-    const ExprId place =
-        e_.sum(Affine::term(place_address(shared)) + view_bytes(shared.view, c.of), u32);
-    const ExprId bytes = number(graph::element_count(type.shape) * type.dtype.bytes());
-    if (c.completes)
-      b_.add(thread::Call{.function = Row::bulk_load,
-                          .args = {place, there, bytes,
-                                   barrier_address(c.completes, slot_of(c.completes, c.slot))}});
-    else
-      b_.add(thread::Call{.function = Row::bulk_store, .args = {there, place, bytes}});
+    copy_run(c);
   } else {
     const lowered::Place& shared = c.completes ? c.to : c.from;
     for_each_box(c.of, shared.storage, c.box, [&](std::vector<ExprId> at, std::int64_t offset) {
@@ -368,6 +353,25 @@ void Expander::load_box(const lowered::Copy& c, ExprId to, std::vector<ExprId> a
     call.args.push_back(e_.cast(u16, scalar(c.multicast)));
   }
   b_.add(std::move(call));
+}
+
+// By hand, of bytes that follow one another on both sides.
+void Expander::copy_run(const lowered::Copy& c) {
+  const lowered::Place& shared = c.completes ? c.to : c.from;
+  const ValueId array = g_[c.of].args[0];
+  const graph::Type& type = g_[array].type;
+  const lowered::Redirects none;
+  check_view(c.of, no_expr);
+  const ExprId there = Nest(*this, none).view_of(array).operand.value;
+  const ExprId place =
+      e_.sum(Affine::term(place_address(shared)) + view_bytes(shared.view, c.of), u32);
+  const ExprId bytes = number(graph::element_count(type.shape) * type.dtype.bytes());
+  if (c.completes)
+    b_.add(thread::Call{
+        .function = Row::bulk_load,
+        .args = {place, there, bytes, barrier_address(c.completes, slot_of(c.completes, c.slot))}});
+  else
+    b_.add(thread::Call{.function = Row::bulk_store, .args = {there, place, bytes}});
 }
 
 // To where the same storage stands in another block.

@@ -454,7 +454,6 @@ bool has_async_ops(const Graph& g);
 /// Members of a union begin where any swizzle can; a RefPart's does so many bytes behind it.
 inline constexpr std::int64_t union_alignment = 1024;
 inline std::int64_t offset_of_part(const Inst& part) { return part.attr.ints[0]; }
-/// Operands of a copy by name, of a Prefetch `global` alone; no_value where absent.
 /// What a copy does about elements of its array that there are not, because a slice leaves it.
 enum class Beyond : std::uint8_t {
   none,      ///< there are none
@@ -462,6 +461,7 @@ enum class Beyond : std::uint8_t {
   zeros,     ///< ... as zeros
   dropped,   ///< to global memory: nothing is stored there
 };
+/// Operands of a copy by name, of a Prefetch `global` alone; no_value where absent.
 struct CopyView {
   ValueId global = no_value, shared = no_value;
   ValueId barrier = no_value, number = no_value;  // that it completes, and which of its array

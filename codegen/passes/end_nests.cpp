@@ -350,6 +350,7 @@ LengthCases find_cases(const Program& l) {
       all, [&](const Statement& s) { return nest(s) != nullptr && !nest(s)->ends.empty(); });
   if (first == all.end() || !std::all_of(first, all.end(), is_simple)) return {};
   LengthCases cases = cases_of(*nest(*first));
+  if (cases.tiles < 2) return {};
   std::int64_t operations = 0;
   int nests = 0;
   for (auto s = first; s != all.end(); ++s)

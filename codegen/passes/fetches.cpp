@@ -293,13 +293,13 @@ bool Fetches::is_run_of_bytes(ValueId copy, const Panels& panels) {
 }
 
 // Whether the elements of a view follow one another, from such a multiple of bytes on.
-bool Fetches::is_run(ValueId shared, std::int64_t aligned) {
+bool Fetches::is_run(ValueId ref, std::int64_t aligned) {
   std::vector<ValueId> views;
-  for (; !g_.is_base(shared); shared = g_[shared].args[0]) {
-    if (g_[shared].op != Op::At || g_.chooses(shared)) return false;
-    views.push_back(shared);
+  for (; !g_.is_base(ref); ref = g_[ref].args[0]) {
+    if (g_[ref].op != Op::At || g_.chooses(ref)) return false;
+    views.push_back(ref);
   }
-  const graph::Type& all = g_[shared].type;
+  const graph::Type& all = g_[ref].type;
   for (std::size_t d = 1; d < all.shape.size(); ++d)
     if (all.shape[d] == unknown_extent) return false;
   Extents extents = all.shape, strides(extents.size());

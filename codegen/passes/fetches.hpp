@@ -66,7 +66,7 @@ class Fetches {
   bool lies_in_array(const BlockMapping& m, ValueId view, int least, std::string& why);
   bool is_aligned(const BlockMapping& m, ValueId view);
   bool ends_aligned(const BlockMapping& m);
-  bool is_run(ValueId view, std::int64_t aligned);
+  bool is_run(ValueId ref, std::int64_t aligned);
   thread::Facts row_facts(const BlockMapping& m);
 
   const Program& l_;

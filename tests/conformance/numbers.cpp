@@ -203,6 +203,7 @@ void add_arithmetic(std::vector<Case>& all) {
     all.push_back(elementwise("arithmetic/" + std::string(n) + " by less than the width",
                               over(integers_, "pl::" + std::string(n) + "(x, $(y & 15))"), 4096));
   }
+  add("mul_wide", {"i32"}, "(x, y)", "i64");
   for (const char* n : {"popcount", "clz"}) add(n, integers_, "(x)");
   for (const char* n : {"is_nan", "is_finite"}) add(n, floats, "(x)", "bool");
   all.push_back(elementwise(
