@@ -253,7 +253,7 @@ void Expander::promote(const WgmmaOperands& o, ExprId begins) {
       const std::int64_t count = (columns.end - columns.begin) / 2;
       for (std::int64_t r = 0; r < o.rows; ++r)
         b_.add(thread::Call{.function = Row::promote,
-                            .templates = {(r * o.columns + n) / 2, r * count, count},
+                            .templates = {(r * o.columns + n) / 2, r * count, count, n / width},
                             .args = {sum, registers, k == 0 ? begins : e_.literal(bool_, 1)}});
     }
   b_.close();

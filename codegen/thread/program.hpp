@@ -276,6 +276,8 @@ void begin_folds(Program& p);
 /// What an unrolled loop that stores loads of memory that nobody writes, it loads before it stores
 /// for the first time.
 void load_first(Program& p);
+/// wgmma_apart stands where threads have looked at registers into which another product goes.
+void part_products(Program& p);
 /// Numbers the temporaries, by where they stand.
 void number_temporaries(Program& p);
 /// InternalError where a variable is used out of its scope, declared twice, or written as a

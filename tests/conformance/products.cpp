@@ -314,16 +314,65 @@ void add_promoted(std::vector<Case>& all) {
   f32 d[4], part[4];
   pl::load_global<4>(d, x + 8 * t);
   pl::load_global<4>(part, x + 8 * t + 4 + pl::zero_of_iteration(i32(t)));
-  pl::promote<0, 2, 2>(d, part, t % 2 == 0);
-  pl::promote<2, 0, 2>(d, part, true);
+  pl::promote<0, 2, 1, 0>(d, part, t % 2 == 0);
+  pl::promote<1, 3, 1, 1>(d, part, t % 2 == 0);
+  pl::promote<2, 0, 1, 2>(d, part, true);
+  pl::promote<3, 1, 1, 3>(d, part, true);
   pl::store_global<4>(o + 4 * t, d);)");
   c.array({.type = "f32", .bytes = integers("f32", 1024, 36)}).output("f32", 512);
+  all.push_back(std::move(c));
+}
+
+/// One product behind another into the same registers, of whose sums the same is computed; and of
+/// parts that are added to the same.
+void add_again(std::vector<Case>& all) {
+  std::string parts;
+  for (const char* turn : {"0", "1", "2", "3"})
+    parts += replaced(R"(
+  pl::wgmma_registers(d);
+  pl::wgmma_fence();
+  pl::wgmma_m64n64k16_f32_bf16_bf16(d, a + 2 * $, b, false);
+  pl::wgmma_commit();
+  pl::wgmma_wait<0>();
+  pl::wgmma_registers(d);
+  pl::promote<32 * $, 0, 32, $>(sum, d, true);)",
+                      '$', turn);
+  Case c = kernel("wgmma/products into the same registers", "const u32* x, f32* o", R"(
+  const u32 t = pl::thread(), s = pl::shared_base();
+  PL_NOUNROLL for (u32 i = t; i < 1024; i += 128) {
+    u32 w[4];
+    pl::load_global<4>(w, x + 4 * i);
+    pl::store_shared<4>(s + 16 * i, w);
+  }
+  pl::fence_async_shared();
+  pl::warpgroup_sync();
+  f32 d[32];
+  const u64 a = pl::matrix_descriptor(s, 16, 1024, 128), b = pl::matrix_descriptor(s + 8192, 16, 1024, 128);
+  PL_UNROLL for (i32 k = 0; k < 4; ++k) {
+    if (k > 0) pl::wgmma_apart();
+    pl::wgmma_registers(d);
+    pl::wgmma_fence();
+    pl::wgmma_m64n64k16_f32_bf16_bf16(d, a + 2 * k, b + 2 * k, k > 1);
+    pl::wgmma_commit();
+    pl::wgmma_wait<0>();
+    pl::wgmma_registers(d);
+    PL_UNROLL for (i32 i = 0; i < 32; ++i) {
+      const f32 twice = d[i] * 2.0f;
+      pl::store_global(o + 256 * t + 32 * k + i, &twice);
+    }
+  }
+  f32 sum[128] = {};
+)" + parts + R"(
+  PL_UNROLL for (i32 i = 0; i < 128; ++i) pl::store_global(o + 256 * t + 128 + i, sum + i);)");
+  c.shared_bytes = 16384;
+  c.array({.type = "u32", .bytes = integers("bf16", 8192, 37)}).output("f32", 32768);
   all.push_back(std::move(c));
 }
 
 }  // namespace
 
 void add_wgmma(std::vector<Case>& all) {
+  add_again(all);
   add_shapes(all);
   add_layouts(all);
   add_narrow_operands(all);

@@ -49,6 +49,14 @@ bool is_aligned(const BlockMapping& m, const std::vector<std::int64_t>& symbols)
   return true;
 }
 
+/// Whether a Ref's elements are named by an array, which may name one of them twice.
+bool names_elements(const graph::Graph& g, graph::ValueId ref) {
+  for (graph::ValueId v = ref; g[v].op == graph::Op::At; v = g[v].args[0])
+    for (std::size_t i = 1; i < g[v].args.size(); ++i)
+      if (!g[g[v].args[i]].type.shape.empty()) return true;
+  return false;
+}
+
 /// Why one call of its own says nothing of the kernel; "" if it does.
 std::string unfit(const Kernel& k) {
   std::int64_t all = 0;
@@ -66,6 +74,11 @@ std::string unfit(const Kernel& k) {
   if (has([](const Inst& i) { return graph::effects(i.op).tells; }))
     return "tells the host something";
   if (k.graph.no_auto_barriers) return "nobody waits but where its body says so";
+  if (has([&](const Inst& i) {
+        return (i.op == graph::Op::Atomic || i.op == graph::Op::Store || i.op == graph::Op::Swap) &&
+               names_elements(k.graph, graph::MemoryView::of(i).ref);
+      }))
+    return "which of those that write an element is the last";
   // How far sums of products by hand may lie apart is not known where numbers are not whole.
   if (has([](const Inst& i) { return i.op == graph::Op::Wgmma; }) &&
       has([](const Inst& i) { return graph::info(i.op).ulp > 0; }))

@@ -211,4 +211,39 @@ TEST_CASE("a product by hand has 8 columns or more [M62]") {
   });
 }
 
+TEST_CASE(
+    "what is computed of a sum in front of and behind another product into it are two things") {
+  for_each_target("a sum that goes on", [](Target target) {
+    const Kernel k = gpu::kernel(
+        [](Ref x, Ref y, Ref first, Ref both, Ref a, Ref b, Ref done) {
+          gpu::copy_gmem_to_smem(x, a, done);
+          gpu::copy_gmem_to_smem(y, b, done);
+          gpu::barrier_wait(done);
+          run_scoped(
+              [&](Ref acc) {
+                for (Ref o : {first, both}) {
+                  gpu::wgmma(acc, a, gpu::transpose_ref(b, {1, 0}));
+                  gpu::wgmma_wait(0);
+                  o[_] = acc[_] * 2;
+                }
+              },
+              {gpu::ACC({64, 32})});
+        },
+        {.name = "sums",
+         .out_type = {{{64, 32}, f32}, {{64, 32}, f32}},
+         .scratch_types = {gpu::SMEM({64, 64}, f16), gpu::SMEM({32, 64}, f16),
+                           gpu::Barrier({.num_arrivals = 2})}});
+    const Outputs o = k.on(target).call({on(target, matrix(64, 64, false, f16, a_at)),
+                                                    on(target, matrix(64, 32, true, f16, b_at))});
+    const auto once = elements<float>(o[0]), twice = elements<float>(o[1]);
+    bool differ = true, some = false;
+    for (std::size_t i = 0; i < once.size(); ++i) {
+      differ = differ && twice[i] == 2 * once[i];
+      some = some || once[i] != 0;
+    }
+    CHECK(differ);
+    CHECK(some);
+  });
+}
+
 }  // namespace products

@@ -273,8 +273,10 @@ void add_synchronization(std::vector<WaistUse>& all) {
   all.push_back({"matrix_descriptor", "u += u32(pl::matrix_descriptor(s, 16, 1024, 128) >> 30);"});
   all.push_back({"zero_of_iteration", "u += u32(pl::zero_of_iteration(i32(u)));"});
   all.push_back({"promote",
-                 "f32 d[4] = {}; pl::promote<2, 0, 2>(d, f, false); "
-                 "pl::promote<2, 0, 2>(d, f, true); f[0] = d[2];"});
+                 "f32 d[4] = {}; pl::promote<2, 0, 2, 0>(d, f, false); "
+                 "pl::promote<2, 0, 2, 1>(d, f, true); pl::promote<2, 0, 2, 2>(d, f, true); "
+                 "pl::promote<2, 0, 2, 3>(d, f, true); f[0] = d[2];"});
+  all.push_back({"wgmma_apart", "pl::wgmma_apart();"});
   all.push_back({"wgmma_registers",
                  "pl::wgmma_registers(f); pl::wgmma_registers(i); u32 w[2] = {u, z}; "
                  "pl::wgmma_registers(w); u += w[0];"});

@@ -7,6 +7,8 @@ PL_FN u64 zero_of_iteration(i32) { return 0; }
 PL_FN void wgmma_fence(PL_LINE) { detail::host.wgmma_fence(line); }
 PL_FN void wgmma_commit(PL_LINE) { detail::host.wgmma_commit(line); }
 
+PL_FN void wgmma_apart() {}
+
 template <int N>
 PL_FN void wgmma_wait(PL_LINE) {
   detail::host.wgmma_wait(N, line);

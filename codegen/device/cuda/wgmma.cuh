@@ -11,6 +11,15 @@ PL_FN u64 zero_of_iteration(i32 iteration) {
 PL_FN void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 PL_FN void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
+// Of what ptxas (12.9 to 13.5) computes of a register of PTX that a product writes, it keeps a number
+// for the basic block, across later products into that register (codegen/thread/apart.cpp). A grid
+// has blocks, which it does not know.
+PL_FN void wgmma_apart() {
+  u32 blocks;
+  asm("mov.u32 %0, %%nctaid.x;" : "=r"(blocks));
+  if (blocks == 0) asm volatile("trap;");
+}
+
 template <int N>
 PL_FN void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
