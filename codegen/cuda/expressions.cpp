@@ -95,12 +95,16 @@ std::string Expressions::text_behind_pointer(ExprId offset) const {
   Expr first = e, last = e;
   for (Expr* part : {&first, &last}) part->args.clear(), part->coefficients.clear();
   first.number = 0;
+  const bool is_short = e_[offset].type == i32;
   for (std::size_t i = 0; i < e.args.size(); ++i) {
-    Expr& part = e_.depends(e.args[i]) == 0 ? first : last;
+    const thread::Depends moving = e_.depends(e.args[i]) & ~(is_short ? thread::on_thread : 0);
+    Expr& part = moving == 0 ? first : last;
     part.args.push_back(e.args[i]);
     part.coefficients.push_back(e.coefficients[i]);
   }
-  const std::string front = sum(first), behind = sum(last);
+  std::string front = sum(first), behind = sum(last);
+  if (behind.empty()) return front;
+  if (is_short && first.args.size() > 1) front = "(" + front + ")";
   return front + (front.empty() || last.args.empty() ? "" : " + ") + behind;
 }
 

@@ -115,6 +115,7 @@ constexpr ThreadPass thread_passes[] = {
     {"join_loops", thread::join_loops},
     {"begin_folds", thread::begin_folds},  // of which joined loops are more
     {"load_first", thread::load_first},    // innermost loops first: behind what joins them
+    {"guard_last", thread::guard_last},
     {"part_products", thread::part_products},
     {"number_temporaries", thread::number_temporaries},  // last: in the order of the text
 };

@@ -143,6 +143,14 @@ void Expander::declare_parameters() {
     symbols_.push_back(e_.variable(
         declare({.kind = Parameter::Kind::symbol, .index = s},
                 {.name = symbol_name(s), .type = i64, .facts = passes::facts_of_symbol(g_, s)})));
+  for (const Inst& i : g_.insts) {
+    if (!passes::divides_by_count(g_, i)) continue;
+    const auto by = passes::symbol_counted(g_, i.args[1]);
+    if (by && !reciprocals_.contains(*by))
+      reciprocals_[*by] = e_.variable(
+          declare({.kind = Parameter::Kind::reciprocal, .index = static_cast<int>(*by)},
+                  {.name = "reciprocal_of_" + symbol_name(static_cast<int>(*by)), .type = f64}));
+  }
 }
 
 // ---- statements

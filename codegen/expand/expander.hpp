@@ -364,6 +364,7 @@ class Expander {
   std::vector<VariableId> arrays_;                     // per block mapping: parameter
   std::map<std::pair<int, int>, VariableId> strides_;  // of block mapping, dimension
   std::vector<ExprId> symbols_;
+  std::map<std::uint32_t, ExprId> reciprocals_;  // of symbols that something is divided by
   std::map<std::uint32_t, ExprId> values_;         // of parameters of regions
   std::vector<ExprId> program_ids_, cluster_ids_;  // per axis
   std::vector<ExprId> bounds_;                     // per axis: a size that an array holds

@@ -59,20 +59,21 @@ void Nest::open_repetition(int d) {
                    .body = {}},
                thread::on_repetition(d));
   loops_ |= thread::on_repetition(d);
-  for (const Dim& extent : ends_along(d)) break_at(d, extent);
+  for (const Dim& extent : ends_along(d)) break_at(d, extent, most);
 }
 
-// What is left of a thread's elements from the repetition on is known before the loop.
-void Nest::break_at(int d, const Dim& extent) {
+// What is left of a thread's elements from the repetition on is known before the loop, of so many.
+void Nest::break_at(int d, const Dim& extent, std::int64_t repetitions) {
   const Affine place = repetition(d) * layout_.tile(d);
   const Affine first = first_of_repetition(d) + place * -1;
   const ExprId left = e_.sum(Affine::term(e_.as(i32, dim(extent))) + first * -1);
   ExprId goes_on = e_.plain(Operator::less, e_.sum(place), left, bool_);
-  if (const std::int64_t whole = whole_repetitions(d, extent); whole > 0)
+  const std::int64_t whole = whole_repetitions(d, extent);
+  if (whole > 0)
     goes_on =
         e_.op(Op::Or, bool_,
               {e_.plain(Operator::less, e_.sum(repetition(d)), e_.number(whole), bool_), goes_on});
-  b_.break_unless(goes_on);
+  b_.break_unless({.condition = goes_on, .asked = repetitions - whole});
 }
 
 // Of a case of its length: repetitions in which some thread may have elements, ...

@@ -65,6 +65,7 @@ class Nest : private passes::Elements {
   ExprId program_id(int axis) override { return x_.program_id(axis); }
   ExprId temporary(const char* prefix, ExprId value) override;
   ExprId scalar_leaf(ValueId v) override;
+  ExprId reciprocal(std::uint32_t symbol) override { return x_.reciprocals_.at(symbol); }
   ExprId held_value(StorageId storage, const DimMap& map) override;
   ExprId access(const Address& a, const DimMap& map, ExprId mask) override;
   ExprId load(const Pending& p, ExprId mask) override;
@@ -82,7 +83,7 @@ class Nest : private passes::Elements {
   // nest.cpp: the loops, and what becomes of each element
   void name_coordinates();
   void open_repetition(int d);
-  void break_at(int d, const Dim& extent);
+  void break_at(int d, const Dim& extent, std::int64_t repetitions);
   void open_repetitions(bool reduced, bool kept);
   std::int64_t repetitions_up_to(int d, const Dim& extent) const;
   std::int64_t whole_repetitions(int d, const Dim& extent) const;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "codegen/base/reciprocal.hpp"
 #include "codegen/lowered/effects.hpp"
 #include "codegen/passes/elements.hpp"
 #include "codegen/passes/signs.hpp"
@@ -186,12 +187,17 @@ ExprId Elements::operation(const Inst& i, const Coordinates& c, std::vector<Expr
       return e_.op(Op::Mul, f32, std::move(operands));
     }
     if (by != 0 && std::isfinite(by)) {
-      operands.push_back(e_.literal(f64, std::bit_cast<std::uint64_t>(1 / by)));
+      operands.push_back(e_.literal(f64, std::bit_cast<std::uint64_t>(above_reciprocal(by))));
       return e_.call(Row::div_by, f32, std::move(operands));
     }
   }
-  if (i.op == Op::Div && i.type.dtype == f32 && !g_.approx_math && is_count(g_, i.args[1]))
-    return e_.call(Row::div_by_count, f32, std::move(operands));
+  if (divides_by_count(g_, i)) {
+    const auto by = symbol_counted(g_, i.args[1]);
+    const ExprId inverse = by ? reciprocal(*by) : thread::no_expr;
+    if (inverse == thread::no_expr) return e_.call(Row::div_by_count, f32, std::move(operands));
+    operands.push_back(inverse);
+    return e_.call(Row::div_by, f32, std::move(operands));
+  }
   return e_.op(i.op, i.type.dtype, std::move(operands));
 }
 

@@ -43,6 +43,8 @@ class Elements : protected Addresses {
   virtual ExprId temporary(const char* prefix, ExprId value) = 0;
   /// What has no operands to evaluate, neither a constant nor a coordinate.
   virtual ExprId scalar_leaf(ValueId v) = 0;
+  /// Of the symbol's value in f32; no_expr: nobody has it.
+  virtual ExprId reciprocal(std::uint32_t) { return thread::no_expr; }
   /// What a storage holds that is not in shared memory.
   virtual ExprId held_value(StorageId storage, const DimMap& map) = 0;
   /// The element at `a`; with it the others of its vector where they stand together.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/graph/extents.hpp"
 #include "codegen/passes/passes.hpp"
 
 namespace palladium::passes {
@@ -165,6 +166,17 @@ bool is_natural(const Graph& g, ValueId v, int depth = 0) {
 bool is_count(const Graph& g, ValueId v) {
   const Inst& i = g[source(g, whole(g, v)).v];
   return i.op == Op::Cast && i.type.dtype.is_float() && is_natural(g, i.args[0]);
+}
+
+bool divides_by_count(const Graph& g, const Inst& i) {
+  return i.op == Op::Div && i.type.dtype == f32 && !g.approx_math && is_count(g, i.args[1]);
+}
+
+std::optional<std::uint32_t> symbol_counted(const Graph& g, ValueId v) {
+  const Inst& i = g[source(g, whole(g, v)).v];
+  if (i.op != Op::Cast || i.type.dtype != f32) return {};
+  const Inst& of = g[source(g, whole(g, i.args[0])).v];
+  return of.op == Op::DimValue ? std::optional(graph::symbol_of(of)) : std::nullopt;
 }
 
 bool is_part_of(const Graph& g, ValueId part, ValueId v, const Holding& holds) {

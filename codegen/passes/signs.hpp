@@ -1,7 +1,9 @@
 // What the making of a value tells of its sign and size. Of a NaN nothing is said.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "codegen/graph/graph.hpp"
 
@@ -18,6 +20,10 @@ bool is_nonnegative(const graph::Graph& g, graph::ValueId v);
 /// Whether the elements of a float value are integers that are not below 0: sizes, and what
 /// unsigned integers hold.
 bool is_count(const graph::Graph& g, graph::ValueId v);
+/// Whether it is an f32 divided by such, exactly.
+bool divides_by_count(const graph::Graph& g, const graph::Inst& i);
+/// The symbol whose size it is, in f32.
+std::optional<std::uint32_t> symbol_counted(const graph::Graph& g, graph::ValueId v);
 
 /// Whether |part| <= |whole| element by element: a part of the sum, or of the maximum, of sizes.
 /// Rounding keeps that. Where an element of `part` is NaN, so is that of `whole`.

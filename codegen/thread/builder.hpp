@@ -83,8 +83,8 @@ class Builder {
   }
   /// The innermost open block, a loop, ends unless the condition holds: in front of all that is
   /// placed or added there.
-  void break_unless(ExprId condition) {
-    open_.back().loads.push_back({BreakUnless{condition}, at_});
+  void break_unless(BreakUnless condition) {
+    open_.back().loads.push_back({std::move(condition), at_});
   }
   /// The same as open(), and nothing that is added inside is placed outside.
   template <class What>

@@ -13,6 +13,7 @@ struct KernelParameter {
     stride,  // 8 bytes: distance in elements along dimension `dimension` of that array (not dense)
     scalar,  // `bytes` bytes: scalar argument `index`
     symbol,  // 8 bytes: value of symbolic dimension `index`
+    reciprocal,  // 8 bytes: f64, above_reciprocal() of that value as an f32
     tensor_map,  // 128 bytes: block mapping `index`'s array for TMA, in boxes of `box`
     debug,       // 8 bytes: device pointer of what the host is told (common/debug.cuh)
     profile,     // 8 bytes: device pointer of what it is told of scopes (common/profile.cuh)

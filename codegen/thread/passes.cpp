@@ -1,5 +1,6 @@
 // Passes over a whole program.
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -67,6 +68,26 @@ class Numbers {
 
   Exprs& exprs_;
 };
+
+// ---- the last iterations
+
+constexpr std::int64_t few_iterations = 4;  // there are seven predicates
+
+void guard_last_of(Statements& list) {
+  for (Statement& s : list) {
+    if (Statements* const body = body_of(s)) guard_last_of(*body);
+    For* const loop = std::get_if<For>(&s.what);
+    if (loop == nullptr || loop->unroll != 0 || loop->body.empty()) continue;
+    const auto* const leaves = std::get_if<BreakUnless>(&loop->body.front().what);
+    if (leaves == nullptr || leaves->asked == 0 || leaves->asked > few_iterations) continue;
+    If guard{.condition = leaves->condition, .body = {}, .share = leaves->share};
+    const Origin at = loop->body.front().at;
+    guard.body.assign(std::make_move_iterator(loop->body.begin() + 1),
+                      std::make_move_iterator(loop->body.end()));
+    loop->body.clear();
+    loop->body.push_back({std::move(guard), at});
+  }
+}
 
 // ---- verify
 
@@ -174,6 +195,8 @@ void number_temporaries(Program& p) {
   int next = 0;
   Numbers(p.exprs).visit(p.body, next);
 }
+
+void guard_last(Program& p) { guard_last_of(p.body); }
 
 void verify(const Program& p) { Verify(p).run(); }
 

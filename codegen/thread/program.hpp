@@ -84,7 +84,8 @@ struct While {
 /// Where the condition does not hold, the For or While around it ends.
 struct BreakUnless {
   ExprId condition = no_expr;
-  double share = 1;  // as in If
+  double share = 1;        // as in If
+  std::int64_t asked = 0;  // the last iterations, so many, in which it may not hold; 0: any
 };
 
 /// Where one element, or the first of several, stands: base + offset in elements.
@@ -276,6 +277,9 @@ void begin_folds(Program& p);
 /// What an unrolled loop that stores loads of memory that nobody writes, it loads before it stores
 /// for the first time.
 void load_first(Program& p);
+/// Where few iterations of an unrolled loop may be too many, these ask each for itself: predicates,
+/// where leaving the loop takes branches.
+void guard_last(Program& p);
 /// wgmma_apart stands where threads have looked at registers into which another product goes.
 void part_products(Program& p);
 /// Numbers the temporaries, by where they stand.

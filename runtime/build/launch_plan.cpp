@@ -1,8 +1,10 @@
 #include "runtime/build/launch_plan.hpp"
 
+#include <bit>
 #include <nlohmann/json.hpp>
 
 #include "codegen/base/dim.hpp"
+#include "codegen/base/reciprocal.hpp"
 
 namespace palladium::runtime {
 namespace {
@@ -56,8 +58,12 @@ void renumber_symbols(LaunchPlan& plan, std::span<const std::uint32_t> numbers) 
   }
   plan.blocks = substitute(plan.blocks, from, to);
   for (cuda::Parameter& p : plan.parameters)
-    if (p.kind == cuda::Parameter::Kind::symbol)
+    if (p.kind == cuda::Parameter::Kind::symbol || p.kind == cuda::Parameter::Kind::reciprocal)
       p.index = static_cast<int>(numbers[static_cast<std::size_t>(p.index)]);
+}
+
+std::uint64_t reciprocal_of(std::int64_t symbol) {
+  return std::bit_cast<std::uint64_t>(above_reciprocal(static_cast<float>(symbol)));
 }
 
 namespace {

@@ -27,6 +27,9 @@ LaunchPlan plan_of(const cuda::Emitted& emitted);
 /// call's.
 void renumber_symbols(LaunchPlan& plan, std::span<const std::uint32_t> numbers);
 
+/// What a parameter of kind reciprocal is where its symbol is so much.
+std::uint64_t reciprocal_of(std::int64_t symbol);
+
 /// What TMA is told of an array that a parameter of kind tensor_map wants: its elements' type,
 /// where it is, its shape and strides in elements.
 TensorMapSpec tensor_map_of(const cuda::Parameter& parameter, DType dtype, void* data,

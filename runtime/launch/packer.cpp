@@ -20,11 +20,12 @@ Packer::Packer(const graph::Graph& g, const LaunchPlan& plan, Encode encode)
   using Kind = cuda::Parameter::Kind;
   for (const cuda::Parameter& p : plan.parameters) {
     const auto number = static_cast<std::uint16_t>(&p - plan.parameters.data());
-    if (p.kind == Kind::symbol) {
+    if (p.kind == Kind::symbol || p.kind == Kind::reciprocal) {
       if (p.index >= g.num_symbols)
         throw InternalError("launch plan of '" + g.name + "': there is no symbol " +
                             std::to_string(p.index));
-      symbols_.push_back({number, static_cast<std::uint16_t>(p.index)});
+      (p.kind == Kind::symbol ? symbols_ : reciprocals_)
+          .push_back({number, static_cast<std::uint16_t>(p.index)});
       continue;
     }
     Slot slot{.kind = p.kind,
@@ -101,6 +102,7 @@ void Packer::pack(std::span<const Arg> arguments, std::span<const Arg> outputs,
   for (std::size_t i = 0; i < count_; ++i) block.pointers[i] = &block.slots[i];
   for (const SymbolSlot& s : symbols_)
     block.slots[s.slot] = static_cast<std::uint64_t>(symbols[s.symbol]);
+  for (const SymbolSlot& s : reciprocals_) block.slots[s.slot] = reciprocal_of(symbols[s.symbol]);
   for (const Slot& s : slots_) {
     std::uint64_t& slot = block.slots[s.slot];
     if (s.kind == Kind::debug || s.kind == Kind::profile) [[unlikely]] {

@@ -58,8 +58,8 @@ class Packer {
   };
 
   std::size_t count_;
-  std::vector<Slot> slots_;  // of parameters but symbols
-  std::vector<SymbolSlot> symbols_;
+  std::vector<Slot> slots_;  // of the other parameters
+  std::vector<SymbolSlot> symbols_, reciprocals_;
   std::vector<cuda::Parameter> tensor_maps_;
   Encode encode_;
   Extent blocks_;

@@ -72,7 +72,7 @@ TEST_CASE("a start has 32 bits where the extent has, an offset where the array h
                    "  %2: f32[4,512] = load %0\n  store %1, %2\n}\n");
   };
   // The last element of a block that begins at the array's last one counts.
-  CHECK_THAT(text("524284"), Shows({"at0 = start1 + start0 * 4096;", "in0 + at0 + "}));
+  CHECK_THAT(text("524284"), Shows({"at0 = start1 + start0 * 4096;", "in0 + (at0 + j)"}));
   CHECK_THAT(text("524285"), Shows({"w0 = in0 + i64(start1) + i64(start0) * 4096;", "w0 + j"}));
   CHECK_THAT(text("s0"), Shows({"in0 + i64(start1) + start0 * 4096;"}));
 }

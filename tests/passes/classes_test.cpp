@@ -95,7 +95,7 @@ TEST_CASE("offsets in arrays of one symbolic extent are short if their class say
   };
   CHECK_THAT(rows(""), Shows({"w0 = in0 + start0 * 512;"}));
   CHECK_THAT(rows(is_short),
-             Shows({"const i32 start0 = p0 * 8;", "at0 = start0 * 512;", "in0 + at0 + "}));
+             Shows({"const i32 start0 = p0 * 8;", "at0 = start0 * 512;", "in0 + (at0 + j)"}));
 }
 
 TEST_CASE("strides that are products of symbols are multiples of what each is") {

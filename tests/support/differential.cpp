@@ -72,6 +72,9 @@ Arguments arguments_of(const graph::Graph& g, const runtime::LaunchPlan& plan, c
     case cuda::Parameter::Kind::symbol:
       words.push_back(static_cast<std::uint64_t>(call.symbols[p.index]));
       break;
+    case cuda::Parameter::Kind::reciprocal:
+      words.push_back(runtime::reciprocal_of(call.symbols[p.index]));
+      break;
     case cuda::Parameter::Kind::tensor_map: tensor_map(p); break;
     case cuda::Parameter::Kind::debug:
     case cuda::Parameter::Kind::profile:

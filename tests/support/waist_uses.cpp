@@ -87,7 +87,7 @@ void add_simple(std::vector<WaistUse>& all) {
       {"was_stored", "u += pl::was_stored(true);"},
       {"div_all", "pl::div_all<5>(f + 1, f + 6, f[0]); pl::div_all<12, true>(f, f, f[11]);"},
       {"to_all", "{ const i8 c[4] = {i8(u), 1, 2, 3}; pl::to_all<4>(h, c); pl::to_all<4>(b, c); }"},
-      {"div_by", "f[0] = pl::div_by(f[1], 3.0f, 0x1.5555555555555p-2);"},
+      {"div_by", "f[0] = pl::div_by(f[1], 3.0f, 0x1.5555555555558p-2);"},
       {"div_by_count", "f[0] = pl::div_by_count(f[1], f32(u >> 1));"},
       {"mul_wide", "u += u32(pl::mul_wide(i32(u), i32(u)) >> 32);"},
       {"pack", "u += pl::pack(h[0], h[1]) + pl::pack(b[0], b[1]) + pl::pack(u16(1), u16(2));"},

@@ -115,9 +115,8 @@ PL_FN void div_all(f32* q, const f32* a, f32 b) {
 }
 
 PL_FN f32 div_by(f32 a, f32 b, f64 r) {
-#if __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000
-  // As much too large as detail::reciprocal, give or take 2^-52, which is enough.
-  return detail::rounded_quotient(a, r * (1 + 0x1p-51));
+#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000
+  return detail::rounded_quotient(a, r);  // as much too large as detail::reciprocal
 #else
   return detail::quotient(a, b);
 #endif

@@ -72,6 +72,9 @@ template <bool Signed, class H>
 PL_FN void convert_halves(H* dst, const u8* src);
 
 PL_FN f32 quotient(f32 a, f32 b) { return a / b; }
+PL_FN f32 rounded_quotient(f32 a, f64 r) {
+  return f32(__builtin_bit_cast(f64, __builtin_bit_cast(u64, a * r) & ~u64(7)));
+}
 PL_FN f32 quotient_by_count(f32 a, f32 b) { return a / b; }
 PL_FN i64 wide_product(i32 a, i32 b) { return i64(a) * b; }
 PL_FN f32 remainder(f32 a, f32 b) { return host.remainder_f32(a, b); }

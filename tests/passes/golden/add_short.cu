@@ -8,22 +8,22 @@ PL_KERNEL(128) add_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0) {
     f32 a0[8];
     f32 a1[8];
     PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
-      pl::load_global_nc<4>(a0 + ri * 4, in0 + start0 + i + ri * 512);
-      pl::load_global_nc<4>(a1 + ri * 4, in1 + start0 + i + ri * 512);
+      pl::load_global_nc<4>(a0 + ri * 4, in0 + (start0 + i) + ri * 512);
+      pl::load_global_nc<4>(a1 + ri * 4, in1 + (start0 + i) + ri * 512);
     }
     PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
       f32 o2[4];
       PL_UNROLL for (i32 e = 0; e < 4; ++e) o2[e] = a0[ri * 4 + e] + a1[ri * 4 + e];
-      pl::store_global<4>(out0 + start0 + i + ri * 512, o2);
+      pl::store_global<4>(out0 + (start0 + i) + ri * 512, o2);
     }
   } else {
     PL_NOUNROLL for (i32 ri = 0; ri < 8; ++ri) {
       f32 a0;
-      pl::load_global_nc<1>(&a0, in0 + start0 + t + ri * 128, t + ri * 128 < size0);
+      pl::load_global_nc<1>(&a0, in0 + (start0 + t) + ri * 128, t + ri * 128 < size0);
       f32 a1;
-      pl::load_global_nc<1>(&a1, in1 + start0 + t + ri * 128, t + ri * 128 < size0);
+      pl::load_global_nc<1>(&a1, in1 + (start0 + t) + ri * 128, t + ri * 128 < size0);
       const f32 o2 = a0 + a1;
-      pl::store_global<1>(out0 + start0 + t + ri * 128, &o2, t + ri * 128 < size0);
+      pl::store_global<1>(out0 + (start0 + t) + ri * 128, &o2, t + ri * 128 < size0);
     }
   }
 }

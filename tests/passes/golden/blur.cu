@@ -17,7 +17,7 @@ PL_KERNEL(128) blur_kernel(const u8* in0, u8* out0) {
   const i32 j = (t & 7) * 16;
   PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
     if (i + ri * 16 < 20 && j < 96) {
-      pl::copy_async_zero<16>(smem + (j + i * 96 + ri * 1536) * 1, w0 + j + i * 640 + ri * 10240, j < size1 && j >= from1 && i + ri * 16 < size0 && i + ri * 16 >= from0);
+      pl::copy_async_zero<16>(smem + (j + i * 96 + ri * 1536) * 1, w0 + (j + i * 640) + ri * 10240, j < size1 && j >= from1 && i + ri * 16 < size0 && i + ri * 16 >= from0);
     }
   }
   pl::cp_async_commit();

@@ -10,7 +10,7 @@ PL_KERNEL(128) cross_entropy_kernel(const f32* in0, const i32* in1, f32* out0, i
   const i32 i = (t >> 5 & 3);
   const i32 j = (t & 31) * 4;
   PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
-    pl::load_global_nc<4>(v2 + rj * 4, w0 + j + i * 1000 + (j + rj * 128 < 1000 ? (rj * 128) : 0), i < size0);
+    pl::load_global_nc<4>(v2 + rj * 4, w0 + (j + i * 1000) + (j + rj * 128 < 1000 ? (rj * 128) : 0), i < size0);
   }
   f32 v1[1];
   {

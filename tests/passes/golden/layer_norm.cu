@@ -9,7 +9,7 @@ PL_KERNEL(128) layer_norm_kernel(const f32* in0, const f32* in1, const f32* in2,
   const i32 i = (t >> 5 & 3);
   const i32 j = (t & 31) * 4;
   PL_UNROLL for (i32 rj = 0; rj < 6; ++rj) {
-    pl::load_global_nc<4>(v3 + rj * 4, w0 + j + rj * 128 + i * 768, i < size0);
+    pl::load_global_nc<4>(v3 + rj * 4, w0 + (j + i * 768) + rj * 128, i < size0);
   }
   f32 v2[1];
   {
@@ -20,7 +20,7 @@ PL_KERNEL(128) layer_norm_kernel(const f32* in0, const f32* in1, const f32* in2,
   }
   f32 v1[24];
   {
-    const f32 x0 = pl::div_by(v2[0], 768.0f, 0x1.5555555555555p-10);
+    const f32 x0 = pl::div_by(v2[0], 768.0f, 0x1.5555555555558p-10);
     PL_UNROLL for (i32 r = 0; r < 24; ++r) v1[r] = v3[r] - x0;
   }
   f32 v0[1];
@@ -31,7 +31,7 @@ PL_KERNEL(128) layer_norm_kernel(const f32* in0, const f32* in1, const f32* in2,
     v0[0] = acc;
   }
   {
-    const f32 x0 = pl::rsqrt(pl::div_by(v0[0], 768.0f, 0x1.5555555555555p-10) + 0x1.4f8b58p-17f);
+    const f32 x0 = pl::rsqrt(pl::div_by(v0[0], 768.0f, 0x1.5555555555558p-10) + 0x1.4f8b58p-17f);
     PL_UNROLL for (i32 rj = 0; rj < 6; ++rj) {
       f32 a1[4];
       pl::load_global_nc<4>(a1, in1 + j + rj * 128);
@@ -39,7 +39,7 @@ PL_KERNEL(128) layer_norm_kernel(const f32* in0, const f32* in1, const f32* in2,
       pl::load_global_nc<4>(a2, in2 + j + rj * 128);
       f32 o3[4];
       PL_UNROLL for (i32 e = 0; e < 4; ++e) o3[e] = pl::fma(v1[rj * 4 + e] * x0, a1[e], a2[e]);
-      pl::store_global<4>(w3 + j + rj * 128 + i * 768, o3, i < size0);
+      pl::store_global<4>(w3 + (j + i * 768) + rj * 128, o3, i < size0);
     }
   }
 }

@@ -26,10 +26,10 @@ PL_KERNEL(128) matmul_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0) 
       const i32 sx0 = pl::mul(turn0, 32);
       const i32 v2 = sx0;
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-        pl::copy_async_zero<4>(smem + fill0 + (j + i * 36 + ri * 576) * 4, w0 + v2 + j + i * 700 + ri * 11200, i + ri * 16 < size0);
+        pl::copy_async_zero<4>(smem + fill0 + (j + i * 36 + ri * 576) * 4, w0 + (j + v2 + i * 700) + ri * 11200, i + ri * 16 < size0);
       }
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-        pl::copy_async_zero<4>(smem + fill0 + 9216 + (j_b + i_b * 68 + ri * 544) * 4, in1 + start1 + v2 * 300 + j_b + i_b * 300 + ri * 2400, j_b < size1);
+        pl::copy_async_zero<4>(smem + fill0 + 9216 + (j_b + i_b * 68 + ri * 544) * 4, in1 + (start1 + j_b + i_b * 300 + v2 * 300) + ri * 2400, j_b < size1);
       }
     }
     pl::cp_async_commit();
@@ -43,10 +43,10 @@ PL_KERNEL(128) matmul_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0) 
       const i32 sx1 = pl::mul(turn0, 32);
       const i32 v2 = sx1;
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-        pl::copy_async_zero<4>(smem + fill0 + (j + i * 36 + ri * 576) * 4, w0 + v2 + j + i * 700 + ri * 11200, j + v2 < 700 && i + ri * 16 < size0);
+        pl::copy_async_zero<4>(smem + fill0 + (j + i * 36 + ri * 576) * 4, w0 + (j + v2 + i * 700) + ri * 11200, j + v2 < 700 && i + ri * 16 < size0);
       }
       PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-        pl::copy_async_zero<4>(smem + fill0 + 9216 + (j_b + i_b * 68 + ri * 544) * 4, in1 + start1 + v2 * 300 + j_b + i_b * 300 + ri * 2400, j_b < size1 && i_b + ri * 8 + v2 < 700);
+        pl::copy_async_zero<4>(smem + fill0 + 9216 + (j_b + i_b * 68 + ri * 544) * 4, in1 + (start1 + j_b + i_b * 300 + v2 * 300) + ri * 2400, j_b < size1 && i_b + ri * 8 + v2 < 700);
       }
     }
     pl::cp_async_commit();
@@ -56,7 +56,7 @@ PL_KERNEL(128) matmul_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0) 
   }
   PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
     PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
-      pl::store_global<4>(w2 + j + rj * 32 + i * 300 + ri * 4800, v3 + ri * 8 + rj * 4, j + rj * 32 < size1 && i + ri * 16 < size0);
+      pl::store_global<4>(w2 + (j + i * 300) + rj * 32 + ri * 4800, v3 + ri * 8 + rj * 4, j + rj * 32 < size1 && i + ri * 16 < size0);
     }
   }
 }

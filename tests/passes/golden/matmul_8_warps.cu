@@ -95,7 +95,7 @@ PL_KERNEL(384) matmul_kernel(const f16* in0, const f16* in1, f32* out0, PL_TENSO
     pl::wgmma_registers(v0);
     PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
       PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-        pl::store_global<2>(out0 + at2 + j + rj * 8 + i * 1024 + g * 8192, v0 + rj * 4 + g * 2, pl::was_stored(v0_stored));
+        pl::store_global<2>(out0 + (at2 + j + i * 1024) + rj * 8 + g * 8192, v0 + rj * 4 + g * 2, pl::was_stored(v0_stored));
       }
     }
   }

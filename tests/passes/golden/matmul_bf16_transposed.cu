@@ -95,7 +95,7 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0, PL_TEN
   const i32 j = (t & 3) * 2;
   PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
     PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-      pl::store_global<2>(out0 + at0 + j + rj * 8 + i * 512 + g * 4096, v0 + rj * 4 + g * 2, pl::was_stored(v0_stored));
+      pl::store_global<2>(out0 + (at0 + j + i * 512) + rj * 8 + g * 4096, v0 + rj * 4 + g * 2, pl::was_stored(v0_stored));
     }
   }
 }

@@ -29,7 +29,7 @@ PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
       {
         f16 a0[16];
         PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-          pl::load_global_nc<4>(a0 + ri * 4, in0 + at1 + j_b + i_b * 300 + ri * 4800, j_b < size2 && i_b + ri * 16 < size0);
+          pl::load_global_nc<4>(a0 + ri * 4, in0 + (at1 + j_b + i_b * 300) + ri * 4800, j_b < size2 && i_b + ri * 16 < size0);
         }
         PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
           f16 o1[4];
@@ -40,7 +40,7 @@ PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
       {
         f16 a0[16];
         PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-          pl::load_global_nc<4>(a0 + ri * 4, in1 + at2 + j_c + i_c * 700 + ri * 5600, j_c < size1 && i_c + ri * 8 < size2);
+          pl::load_global_nc<4>(a0 + ri * 4, in1 + (at2 + j_c + i_c * 700) + ri * 5600, j_c < size1 && i_c + ri * 8 < size2);
         }
         PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
           f16 o1[4];
@@ -65,7 +65,7 @@ PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
       {
         f16 a0[16];
         PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-          pl::load_global_nc<4>(a0 + ri * 4, in0 + at3 + j_b + i_b * 300 + ri * 4800, j_b < size3 && i_b + ri * 16 < size0);
+          pl::load_global_nc<4>(a0 + ri * 4, in0 + (at3 + j_b + i_b * 300) + ri * 4800, j_b < size3 && i_b + ri * 16 < size0);
         }
         PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
           f16 o1[4];
@@ -78,7 +78,7 @@ PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
       {
         f16 a0[16];
         PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
-          pl::load_global_nc<4>(a0 + ri * 4, in1 + at4 + j_c + i_c * 700 + ri * 5600, j_c < size1 && i_c + ri * 8 < size3);
+          pl::load_global_nc<4>(a0 + ri * 4, in1 + (at4 + j_c + i_c * 700) + ri * 5600, j_c < size1 && i_c + ri * 8 < size3);
         }
         PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
           const bool x1 = pl::add(i_c + ri * 8, v2) < 300;
@@ -96,7 +96,7 @@ PL_KERNEL(128) matmul_kernel(const f16* in0, const f16* in1, f32* out0) {
   PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
     PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
       PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-        pl::store_global<2>(out0 + at0 + j + rj * 16 + i * 700 + ri * 22400 + g * 5600, v0 + ri * 16 + rj * 4 + g * 2, j + rj * 16 < size1 && i + ri * 32 + g * 8 < size0 && pl::was_stored(v0_stored));
+        pl::store_global<2>(out0 + (at0 + j + i * 700) + rj * 16 + ri * 22400 + g * 5600, v0 + ri * 16 + rj * 4 + g * 2, j + rj * 16 < size1 && i + ri * 32 + g * 8 < size0 && pl::was_stored(v0_stored));
       }
     }
   }

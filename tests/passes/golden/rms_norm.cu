@@ -9,7 +9,7 @@ PL_KERNEL(128) rms_norm_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0
   const i32 i = (t >> 5 & 3);
   const i32 j = (t & 31) * 4;
   PL_UNROLL for (i32 rj = 0; rj < 6; ++rj) {
-    pl::load_global_nc<4>(v1 + rj * 4, w0 + j + rj * 128 + i * 768, i < size0);
+    pl::load_global_nc<4>(v1 + rj * 4, w0 + (j + i * 768) + rj * 128, i < size0);
   }
   f32 v0[1];
   {
@@ -19,7 +19,7 @@ PL_KERNEL(128) rms_norm_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0
     v0[0] = acc;
   }
   {
-    const f32 x0 = pl::rsqrt(pl::div_by(v0[0], 768.0f, 0x1.5555555555555p-10) + 0x1.0c6f7ap-20f);
+    const f32 x0 = pl::rsqrt(pl::div_by(v0[0], 768.0f, 0x1.5555555555558p-10) + 0x1.0c6f7ap-20f);
     f32 a1[24];
     PL_UNROLL for (i32 rj = 0; rj < 6; ++rj) {
       pl::load_global_nc<4>(a1 + rj * 4, in1 + j + rj * 128);
@@ -27,7 +27,7 @@ PL_KERNEL(128) rms_norm_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0
     PL_UNROLL for (i32 rj = 0; rj < 6; ++rj) {
       f32 o2[4];
       PL_UNROLL for (i32 e = 0; e < 4; ++e) o2[e] = (v1[rj * 4 + e] * x0) * a1[rj * 4 + e];
-      pl::store_global<4>(w2 + j + rj * 128 + i * 768, o2, i < size0);
+      pl::store_global<4>(w2 + (j + i * 768) + rj * 128, o2, i < size0);
     }
   }
 }

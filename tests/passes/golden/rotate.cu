@@ -5,7 +5,7 @@ PL_KERNEL(128) rotate_kernel(const f32* in0, f32* out0) {
   const i32 j = (t & 63) * 4;
   PL_UNROLL for (i32 ri = 0; ri < 4; ++ri) {
     f32 a0[4];
-    pl::load_global<4>(a0, in0 + j + i * 256 + ri * 512);
+    pl::load_global<4>(a0, in0 + (j + i * 256) + ri * 512);
     f32 o1[4];
     PL_UNROLL for (i32 e = 0; e < 4; ++e) o1[e] = a0[e];
     pl::store_shared<4>(smem + (j + i * 256 + ri * 512) * 4, o1);

@@ -9,7 +9,7 @@ PL_KERNEL(128) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
   const i32 i = (t >> 5 & 3);
   const i32 j = (t & 31) * 4;
   PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
-    pl::load_global_nc<4>(v3 + rj * 4, w0 + j + i * 1000 + (j + rj * 128 < 1000 ? (rj * 128) : 0), i < size0);
+    pl::load_global_nc<4>(v3 + rj * 4, w0 + (j + i * 1000) + (j + rj * 128 < 1000 ? (rj * 128) : 0), i < size0);
   }
   f32 v2[1];
   {
@@ -35,7 +35,7 @@ PL_KERNEL(128) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
     f32 q0[32];
     pl::div_all<32, true>(q0, v1, v0[0]);
     PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
-      pl::store_global<4>(w1 + j + rj * 128 + i * 1000, q0 + rj * 4, i < size0 && j + rj * 128 < 1000);
+      pl::store_global<4>(w1 + (j + i * 1000) + rj * 128, q0 + rj * 4, i < size0 && j + rj * 128 < 1000);
     }
   }
 }

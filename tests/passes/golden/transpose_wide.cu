@@ -12,7 +12,7 @@ PL_KERNEL(128) transpose_kernel(const f32* in0, f32* out0, i64 s0, i64 s1) {
   const i32 i = (t >> 4 & 7);
   const i32 j = (t & 15) * 4;
   PL_UNROLL for (i32 ri = 0; ri < 8; ++ri) {
-    pl::copy_async<4>(smem + ((j ^ (i >> 2 & 7) * 4 ^ ((ri * 8) >> 2 & 7) * 4) + i * 64 + ri * 512) * 4, in0 + at0 + j + (i + ri * 8) * i32(s1), j < size1 && i + ri * 8 < size0);
+    pl::copy_async<4>(smem + ((j ^ (i >> 2 & 7) * 4 ^ ((ri * 8) >> 2 & 7) * 4) + i * 64 + ri * 512) * 4, in0 + (at0 + j) + (i + ri * 8) * i32(s1), j < size1 && i + ri * 8 < size0);
   }
   pl::cp_async_commit();
   const i32 at1 = start0 + start1 * i32(s0);
@@ -27,7 +27,7 @@ PL_KERNEL(128) transpose_kernel(const f32* in0, f32* out0, i64 s0, i64 s1) {
         PL_UNROLL for (i32 e = 0; e < 4; ++e) pl::load_shared_padded<1>(a0 + e, smem + ((i_b ^ (j_b >> 2 & 7) * 4 ^ ri * 16) + j_b * 64 + rj * 2048 + e * 64) * 4);
         f32 o1[4];
         PL_UNROLL for (i32 e = 0; e < 4; ++e) o1[e] = a0[e];
-        pl::store_global<4>(out0 + at1 + j_b + rj * 32 + (i_b + ri * 16) * i32(s0), o1);
+        pl::store_global<4>(out0 + (at1 + j_b) + rj * 32 + (i_b + ri * 16) * i32(s0), o1);
       }
     }
   } else {
@@ -37,7 +37,7 @@ PL_KERNEL(128) transpose_kernel(const f32* in0, f32* out0, i64 s0, i64 s1) {
         PL_UNROLL for (i32 e = 0; e < 4; ++e) pl::load_shared_padded<1>(a0 + e, smem + ((i_b ^ (j_b >> 2 & 7) * 4 ^ ri * 16) + j_b * 64 + rj * 2048 + e * 64) * 4);
         f32 o1[4];
         PL_UNROLL for (i32 e = 0; e < 4; ++e) o1[e] = a0[e];
-        pl::store_global<4>(out0 + at1 + j_b + rj * 32 + (i_b + ri * 16) * i32(s0), o1, j_b + rj * 32 < size0 && i_b + ri * 16 < size1);
+        pl::store_global<4>(out0 + (at1 + j_b) + rj * 32 + (i_b + ri * 16) * i32(s0), o1, j_b + rj * 32 < size0 && i_b + ri * 16 < size1);
       }
     }
   }
