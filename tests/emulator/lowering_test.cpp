@@ -41,7 +41,7 @@ TEST_CASE("one text serves every size of a symbolic array") {
 TEST_CASE("blocks that divide their array are read sixteen bytes at a time without a test") {
   const std::string text = text_of_cuda(add_graph(1 << 20, 1024));
   CHECK(text.find("pl::load_global_nc<4>(") != std::string::npos);
-  CHECK(text.find("<4>(a0 + ri * 4, in0 + start0 + i + ri * 512);") != std::string::npos);
+  CHECK(text.find("<4>(a0 + ri * 4, in0 + (start0 + i) + ri * 512);") != std::string::npos);
 }
 
 TEST_CASE("blocks that may reach over the end are read sixteen bytes at a time where they do not") {
