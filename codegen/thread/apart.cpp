@@ -3,7 +3,9 @@
 // ptxas (12.9 to 13.5) numbers values within a basic block, and a register of PTX that a wgmma
 // writes keeps its number: what threads compute of it behind a second product is taken for what
 // they computed of it behind the first, which is left out. wgmma_apart ends the basic block.
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "codegen/thread/program.hpp"
 
@@ -17,7 +19,7 @@ class Apart {
   explicit Apart(const Program& p) : exprs_(p.exprs) {}
 
   void visit(Statements& list) {
-    const std::size_t around = fence_;
+    const std::optional<std::size_t> around = std::exchange(fence_, std::nullopt);
     for (std::size_t i = 0; i < list.size(); ++i) i += visit_one(list, i);
     fence_ = around;
   }
@@ -31,7 +33,8 @@ class Apart {
 
   // How many statements were put in front of it.
   std::size_t visit_one(Statements& list, std::size_t at) {
-    if (const Wgmma* const w = std::get_if<Wgmma>(&list[at].what)) return product(list, at, *w);
+    if (const Wgmma* const w = std::get_if<Wgmma>(&list[at].what))
+      return product(list, at, w->registers);
     if (const Call* const c = std::get_if<Call>(&list[at].what)) return call(at, *c), 0;
     look(list[at]);
     Statements* const body = body_of(list[at]);
@@ -42,16 +45,17 @@ class Apart {
     return loop(list, at);
   }
 
-  std::size_t product(Statements& list, std::size_t at, const Wgmma& w) {
+  std::size_t product(Statements& list, std::size_t at, ExprId registers) {
     bool seen = false;
-    for_each_variable(exprs_, w.registers,
+    for_each_variable(exprs_, registers,
                       [&](VariableId v) { seen = seen || state_.seen.contains(v); });
-    const std::size_t added = seen ? part(list, fence_++, list[at].at) : 0;
-    for_each_variable(exprs_, w.registers, [&](VariableId v) { state_.written.insert(v); });
+    const std::size_t added = seen ? part(list, fence_.value_or(at), list[at].at) : 0;
+    if (fence_) *fence_ += added;
+    for_each_variable(exprs_, registers, [&](VariableId v) { state_.written.insert(v); });
     return added;
   }
 
-  std::size_t part(Statements& list, std::size_t at, const Origin& origin) {
+  std::size_t part(Statements& list, std::size_t at, Origin origin) {
     state_ = {};
     list.insert(list.begin() + static_cast<std::ptrdiff_t>(at),
                 {Call{.function = Row::wgmma_apart}, origin});
@@ -120,7 +124,7 @@ class Apart {
 
   const Exprs& exprs_;
   State state_ = {};
-  std::size_t fence_ = 0;  // the last one
+  std::optional<std::size_t> fence_ = {};  // the last one of the list
 };
 
 }  // namespace

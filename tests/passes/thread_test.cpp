@@ -2,6 +2,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <functional>
 #include <random>
 
 #include "codegen/cuda/printer.hpp"
@@ -377,6 +378,90 @@ TEST_CASE("operators are spelled with the parentheses that C++ needs, and no oth
   const i32 g = (x >> 2 & 3) ^ (x | y);
   const i32 h = x + 1 < y ? (x + 1) : (-1);
 )");
+}
+
+// Products into one array, each behind a fence; `look` computes something of it.
+class Products {
+ public:
+  Products(Exprs& e, Builder& b)
+      : e_(e),
+        b_(b),
+        sums_(e.declare({.name = "d", .form = Form::array, .type = f32, .count = 4})) {
+    b_.add(Declare{.variable = sums_});
+  }
+  void multiply() {
+    b_.add(thread::Call{.function = device::Row::wgmma_registers, .args = {e_.address(sums_)}});
+    b_.add(thread::Call{.function = device::Row::wgmma_fence});
+    const ExprId operand = e_.literal(u64, 0);
+    b_.add(Wgmma{.op = {.n = 8, .d = "f32", .a = "f16", .b = "f16"},
+                 .registers = e_.address(sums_),
+                 .a = operand,
+                 .b = operand,
+                 .accumulate = e_.literal(bool_, 1)});
+  }
+  void look() { b_.add(Assign{e_.element(sums_, e_.number(0)), e_.literal(f32, 0)}); }
+
+ private:
+  Exprs& e_;
+  Builder& b_;
+  VariableId sums_;
+};
+
+// How many times such a program is parted, and whether that is in front of a fence, or of a loop.
+int parts(const std::function<void(Products&, Exprs&, Builder&)>& fill) {
+  Program p = program([&](Exprs& e, Builder& b) {
+    Products products(e, b);
+    fill(products, e, b);
+  });
+  part_products(p);
+  const std::string text = printed(p), apart = "pl::wgmma_apart();\n";
+  int n = 0;
+  for (std::size_t at = text.find(apart); at != text.npos; at = text.find(apart, at + 1), ++n) {
+    const std::string next = text.substr(text.find_first_not_of(' ', at + apart.size()), 20);
+    CHECK((next.starts_with("pl::wgmma_fence") || next.find("for (") != next.npos));
+  }
+  return n;
+}
+
+TEST_CASE("products into registers that threads have looked at since the last one are parted") {
+  using Do = const std::function<void(Products&)>;
+  const auto in_loop = [](ExprId high, std::int64_t unroll, Do& body) {
+    return [=](Products& p, Exprs& e, Builder& b) {
+      p.multiply(), p.look();
+      For loop = loop_over(e, declared(e, "k"), 1);
+      loop.high = high == no_expr ? e.number(unroll == 1 ? 1 : 2) : high;
+      loop.unroll = unroll;
+      b.open(loop);
+      body(p);
+      b.close();
+    };
+  };
+  CHECK(parts([](Products& p, Exprs&, Builder&) { p.multiply(), p.multiply(), p.look(); }) == 0);
+  CHECK(parts([](Products& p, Exprs&, Builder&) {
+          for (int i = 0; i < 3; ++i) p.multiply(), p.look();
+        }) == 2);
+  CHECK(parts([](Products& p, Exprs&, Builder& b) {
+          p.multiply(), p.look();
+          b.add(thread::Call{.function = device::Row::mbarrier_wait, .args = {}});
+          p.multiply();
+        }) == 0);
+  CHECK(parts([](Products& p, Exprs&, Builder& b) {
+          p.multiply();
+          b.open(Block{});
+          p.look(), p.multiply(), p.look();
+          b.close();
+          p.multiply();
+        }) == 2);
+  // A loop of one iteration, one that goes on over its end, and one that is unrolled.
+  CHECK(parts(in_loop(no_expr, 1, [](Products& p) { p.multiply(), p.look(); })) == 1);
+  CHECK(parts([](Products& p, Exprs& e, Builder& b) {
+          For loop = loop_over(e, declared(e, "k"), 100);
+          loop.unroll = 1;
+          b.open(loop);
+          p.multiply(), p.look();
+          b.close();
+        }) == 0);
+  CHECK(parts(in_loop(no_expr, 0, [](Products& p) { p.multiply(), p.look(); })) == 2);
 }
 
 }  // namespace
