@@ -1,5 +1,4 @@
-// Products that an assembler leaves out, because it takes what is computed of one for what was
-// computed of another: in machine code a product without operands stands in the place of each.
+// Products into the same registers, of which an assembler leaves out none.
 #include <string>
 
 #include <catch2/catch_test_macros.hpp>
@@ -9,6 +8,7 @@
 #include "codegen/nvrtc/disassemble.hpp"
 #include "codegen/nvrtc/nvrtc.hpp"
 #include "tests/support/kernels.hpp"
+#include "tests/support/machine_products.hpp"
 #include "tests/support/tracing.hpp"
 
 using namespace palladium;
@@ -16,23 +16,12 @@ using namespace palladium::test;
 
 namespace {
 
-/// How many products of a text its machine code has, of how many.
-struct Products {
-  int kept = 0, left_out = 0;
-};
-
-Products products_of(const std::string& text) {
+MachineProducts products_of(const std::string& text) {
   const nvrtc::Result r = nvrtc::compile(
       {.source = device::prelude(device::Half::cuda, text) + text, .arch = "sm_90a"});
   INFO(r.log);
   REQUIRE(r.ok);
-  const std::string sass = nvrtc::disassemble(nvrtc::find_nvdisasm(), r.cubin);
-  Products found;
-  for (std::size_t at = sass.find("GMMA."); at != sass.npos; at = sass.find("GMMA.", at + 1)) {
-    const std::string line = sass.substr(at, sass.find('\n', at) - at);
-    ++(line.find("gdesc[URZ], RZ") != line.npos ? found.left_out : found.kept);
-  }
-  return found;
+  return machine_products(r.cubin);
 }
 
 /// A product into d, `behind` it, and another of the same into the same registers.
@@ -59,11 +48,11 @@ std::string emitted(const graph::Graph& g) {
 
 TEST_CASE("an assembler leaves no product out where wgmma_apart stands") {
   NEEDS_NVDISASM();
-  const Products apart = products_of(twice("  pl::wgmma_apart();\n"));
+  const MachineProducts apart = products_of(twice("  pl::wgmma_apart();\n"));
   CHECK(apart.kept == 2);
   CHECK(apart.left_out == 0);
   // Else one that leaves it out is not seen.
-  const Products together = products_of(twice(""));
+  const MachineProducts together = products_of(twice(""));
   CHECK(together.kept + together.left_out == 2);
 }
 
@@ -87,17 +76,18 @@ TEST_CASE("an assembler leaves out no product of ours") {
   };
   for (const bool by_loops : {false, true}) {
     INFO(by_loops);
-    const Products p = products_of(emitted(traced(goes_on(by_loops),
-                                                  {.name = "goes_on",
-                                                   .out_type = {{2, 64, 64}, f32},
-                                                   .scratch_shapes = {gpu::REGS({64, 64}, f32)}},
-                                                  {array({64, 64}, f16), array({64, 64}, f16)})));
+    const MachineProducts p =
+        products_of(emitted(traced(goes_on(by_loops),
+                                   {.name = "goes_on",
+                                    .out_type = {{2, 64, 64}, f32},
+                                    .scratch_shapes = {gpu::REGS({64, 64}, f32)}},
+                                   {array({64, 64}, f16), array({64, 64}, f16)})));
     CHECK(p.kept == 8);
     CHECK(p.left_out == 0);
   }
   for (const int n : {128, 256}) {
     INFO("parts of sums of " << n << " columns");
-    const Products p = products_of(emitted(traced(
+    const MachineProducts p = products_of(emitted(traced(
         [=](Ref x, Ref y, Ref o) {
           o[_] = loop(
               0, 1, {}, [&](Value, Value sum) { return sum + dot(x[_], y[_], {.trans_b = true}); },

@@ -11,6 +11,7 @@
 #include "codegen/nvrtc/nvrtc.hpp"
 #include "palladium/error.hpp"
 #include "tests/support/differential.hpp"
+#include "tests/support/machine_products.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/support/tracing.hpp"
 
@@ -125,6 +126,8 @@ void check(const Tile& t, const std::string& arch) {
     CHECK(used.warnings.empty());
     CHECK(used.spill_store_bytes == 0);
   }
+  if (l.wgmma_products > 0 && !nvrtc::find_nvdisasm().empty())
+    CHECK(machine_products(r.cubin).left_out == 0);
 }
 
 }  // namespace
