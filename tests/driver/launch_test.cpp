@@ -1,9 +1,7 @@
 // Calls on a GPU that only records: what reaches the driver, and what a call costs.
-#include <bit>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <string_view>
 #include <thread>
@@ -359,30 +357,6 @@ TEST_CASE_METHOD(Fixture,
   const fake_cuda::Launch& launch = fake.launches.back();
   for (const std::int64_t n : {222, 53, 386, 102}) CHECK(has_number(launch, n));
   for (const std::int64_t n : {444, 106, 193, 51}) CHECK_FALSE(has_number(launch, n));
-}
-
-TEST_CASE("what is divided by an extent is multiplied by a number that the call makes of it") {
-  graph::Graph g;
-  g.name = "mean";
-  g.num_symbols = 2;
-  using Kind = cuda::Parameter::Kind;
-  runtime::LaunchPlan plan;
-  plan.parameters = {{.kind = Kind::symbol, .index = 1},
-                     {.kind = Kind::reciprocal, .index = 1},
-                     {.kind = Kind::reciprocal, .index = 0}};
-  runtime::LaunchPlan read;
-  REQUIRE(runtime::from_json(runtime::to_json(plan), read));
-  CHECK(read.parameters == plan.parameters);
-  runtime::renumber_symbols(read, std::vector<std::uint32_t>{1, 0});
-  CHECK(read.parameters[2].index == 1);
-  const runtime::Packer packer(g, plan, driver::encode);
-  runtime::ArgumentBlock block;
-  const runtime::Signature::Symbols symbols = {0, 16777217};
-  packer.pack({}, {}, symbols, block);
-  CHECK(block.slots[0] == 16777217);
-  // As an f32 it is even.
-  CHECK(std::bit_cast<double>(block.slots[1]) == 1.0 / 16777216 * (1 + 0x1p-51));
-  CHECK(std::bit_cast<double>(block.slots[2]) == std::numeric_limits<double>::infinity());
 }
 
 TEST_CASE_METHOD(Fixture, "tensor maps of elements that share bytes are maps of bytes") {

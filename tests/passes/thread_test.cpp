@@ -464,4 +464,28 @@ TEST_CASE("products into registers that threads have looked at since the last on
   CHECK(parts(in_loop(no_expr, 0, [](Products& p) { p.multiply(), p.look(); })) == 2);
 }
 
+TEST_CASE("few last iterations of an unrolled loop ask each for itself") {
+  const auto text = [](std::int64_t asked, std::int64_t unroll) {
+    Program p = program([&](Exprs& e, Builder& b) {
+      const ExprId left = b.let_here("left", e.call(device::Row::thread, i32, {}));
+      const ExprId k = declared(e, "k"), x = declared(e, "x");
+      b.add(Declare{.variable = e[x].variable});
+      For loop = loop_over(e, k, 32);
+      loop.unroll = unroll;
+      b.open(loop);
+      b.break_unless(
+          {.condition = e.plain(Operator::less, k, left, bool_), .share = 0.5, .asked = asked});
+      b.add(Assign{x, k});
+      b.close();
+    });
+    guard_last(p);
+    CHECK_NOTHROW(verify(p));
+    return printed(p);
+  };
+  CHECK_THAT(text(4, 0), ContainsSubstring("if (k < left) {"));
+  // Of many, and of those that run one by one, the loop ends.
+  for (const std::string& ends : {text(5, 0), text(0, 0), text(4, 1)})
+    CHECK_THAT(ends, ContainsSubstring("if (!(k < left)) break;"));
+}
+
 }  // namespace

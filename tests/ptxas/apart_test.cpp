@@ -7,9 +7,8 @@
 #include "codegen/device/library.hpp"
 #include "codegen/nvrtc/disassemble.hpp"
 #include "codegen/nvrtc/nvrtc.hpp"
-#include "tests/support/kernels.hpp"
 #include "tests/support/machine_products.hpp"
-#include "tests/support/tracing.hpp"
+#include "tests/support/sums_again.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -58,45 +57,15 @@ TEST_CASE("an assembler leaves no product out where wgmma_apart stands") {
 
 TEST_CASE("an assembler leaves out no product of ours") {
   NEEDS_NVDISASM();
-  const auto goes_on = [](bool by_loops) {
-    return [=](Ref x, Ref y, Ref o, Ref held) {
-      const Value a = x[_], b = y[_];
-      held[_] = zeros({64, 64}, f32);
-      for (int i = 0; i < 2; ++i) {
-        const auto add = [&] {
-          held[_] += dot(a, b, {.trans_b = i > 0});
-          o.at({i})[_] = held[_] * 3;
-        };
-        if (by_loops)
-          loop(0, 1, [&](Index) { add(); });
-        else
-          add();
-      }
-    };
-  };
   for (const bool by_loops : {false, true}) {
     INFO(by_loops);
-    const MachineProducts p =
-        products_of(emitted(traced(goes_on(by_loops),
-                                   {.name = "goes_on",
-                                    .out_type = {{2, 64, 64}, f32},
-                                    .scratch_shapes = {gpu::REGS({64, 64}, f32)}},
-                                   {array({64, 64}, f16), array({64, 64}, f16)})));
+    const MachineProducts p = products_of(emitted(sum_that_goes_on(by_loops)));
     CHECK(p.kept == 8);
     CHECK(p.left_out == 0);
   }
   for (const int n : {128, 256}) {
     INFO("parts of sums of " << n << " columns");
-    const MachineProducts p = products_of(emitted(traced(
-        [=](Ref x, Ref y, Ref o) {
-          o[_] = loop(
-              0, 1, {}, [&](Value, Value sum) { return sum + dot(x[_], y[_], {.trans_b = true}); },
-              zeros({128, n}, f32));
-        },
-        {.name = "one_step",
-         .out_type = {{128, n}, f32},
-         .compiler_params = {.num_warps = n > 128 ? 8 : 4}},
-        {array({128, 128}, f8e4m3), array({n, 128}, f8e4m3)})));
+    const MachineProducts p = products_of(emitted(sum_of_one_step(128, n)));
     CHECK(p.kept >= 8);
     CHECK(p.left_out == 0);
   }

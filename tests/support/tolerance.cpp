@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <set>
 
@@ -408,9 +409,15 @@ void forget_unwritten(const Graph& g, const Call& before, const Call& expected, 
   for (std::size_t i = static_cast<std::size_t>(g.mapping.num_inputs); i < other.arrays.size(); ++i)
     if (storage_of(g, i) == i) std::ranges::fill(other.arrays[i], std::byte{0x55});
   run_interpreter(g, other, false);
-  for (std::size_t i = static_cast<std::size_t>(g.mapping.num_inputs); i < there.arrays.size(); ++i)
-    for (std::size_t b = 0; b < there.arrays[i].size(); ++b)
-      if (other.arrays[i][b] != expected.arrays[i][b]) there.arrays[i][b] = expected.arrays[i][b];
+  for (std::size_t i = static_cast<std::size_t>(g.mapping.num_inputs); i < there.arrays.size();
+       ++i) {
+    const auto size = static_cast<std::size_t>(
+        i < g.mapping.block_mappings.size() ? g.mapping.block_mappings[i].array_aval.dtype.bytes()
+                                            : 1);
+    for (std::size_t b = 0; b < there.arrays[i].size(); b += size)
+      if (std::memcmp(&other.arrays[i][b], &expected.arrays[i][b], size) != 0)
+        std::memcpy(&there.arrays[i][b], &expected.arrays[i][b], size);
+  }
 }
 
 }  // namespace
