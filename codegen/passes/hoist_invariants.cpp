@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/passes/indices.hpp"
 #include "codegen/passes/iterations.hpp"
 #include "codegen/passes/passes.hpp"
 
@@ -97,7 +98,7 @@ class Invariants {
   }
 
   // By how many sequential axes parameters and instructions change.
-  std::vector<int> depths(RegionId r) const {
+  std::vector<int> depths(RegionId r) {
     std::vector<int> depth(g_.insts.size(), 0);
     for (const ValueId p : g_[r].params)
       if (const WindowId w = l_.window_of[p]; w) depth[index(p)] = l_.windows[w].depth;
@@ -144,12 +145,12 @@ class Invariants {
 
   // Whether v gives the same, and does no harm, where a loop around it begins; `runs`: the loop has
   // an iteration. Products stay beside what they are added to.
-  bool may_move(ValueId v, bool runs) const {
+  bool may_move(ValueId v, bool runs) {
     const Inst& i = g_[v];
     const graph::OpClass kind = graph::info(i.op).op_class;
     if (i.op == Op::Load) return is_read_only(v);
     // A place that is known at run time, or a promise, may be wrong where it is not wanted.
-    if (i.op == Op::At) return runs || is_static(i);
+    if (i.op == Op::At) return runs || is_static(i) || is_inside(v);
     if (graph::is_hint(i.op)) return runs;
     return kind == graph::OpClass::elementwise || kind == graph::OpClass::shape ||
            kind == graph::OpClass::fold || kind == graph::OpClass::view ||
@@ -164,6 +165,27 @@ class Invariants {
   static bool is_static(const Inst& at) {
     return std::ranges::none_of(graph::Subscript::of(at).dims,
                                 [](const graph::SubscriptDim& d) { return d.dynamic; });
+  }
+
+  // Whether the view shows a part of an array whatever its indices are: of one that is a block as a
+  // whole, of a size that is known.
+  bool is_inside(ValueId at) {
+    const WindowId w = l_.window_of[g_.base(at)];
+    if (!w || l_.windows[w].mapping < 0) return false;
+    const BlockMapping& m = g_.mapping.block_mappings[l_.windows[w].mapping];
+    const auto is_known = [](const Dim& d) { return d.is_static(); };
+    if (!m.is_whole() || !std::ranges::all_of(m.array_aval.shape, is_known)) return false;
+    const Inst& i = g_[at];
+    const graph::Extents& of = g_[i.args[0]].type.shape;
+    std::size_t operand = 1, dimension = 0;
+    for (const graph::SubscriptDim& d : graph::Subscript::of(i).dims) {
+      const std::int64_t extent = of[dimension++];
+      if (!d.dynamic) continue;
+      if (d.array) return false;
+      const thread::Facts start = exprs_.facts(indices_.expr(i.args[operand++]));
+      if (start.low < 0 || start.high >= extent - (d.size - 1) * d.stride) return false;
+    }
+    return true;
   }
 
   // Of the instructions that can move those that save work, with all that they need.
@@ -194,7 +216,9 @@ class Invariants {
 
   Program& l_;
   Graph& g_;
-  const int all_;           // sequential axes
+  const int all_;  // sequential axes
+  thread::Exprs exprs_;
+  Indices indices_{g_, exprs_};
   std::set<ValueId> ends_;  // of the innermost: its loop asks for them in front of it
 };
 
