@@ -1,6 +1,8 @@
 #include "codegen/passes/sends.hpp"
 
 #include <algorithm>
+#include <set>
+#include <vector>
 
 #include "codegen/base/format.hpp"
 
@@ -19,15 +21,40 @@ bool is_only_written(const graph::Graph& g, const Analysis& a, const Window& w) 
   return std::ranges::none_of(g.aliases, aliased) && std::ranges::none_of(a.order, reads);
 }
 
-// Whether a product's registers give the value, element by element.
+// What a value in registers is computed of, in the iteration before or by whoever stores to a
+// window; nothing of what is no more than computed.
+std::vector<ValueId> sources(const graph::Graph& g, ValueId v) {
+  const graph::Inst& i = g[v];
+  if (i.op == graph::Op::Get && g[i.args[0]].op == graph::Op::Loop) {
+    const graph::Repeated loop = graph::Repeated::of(g[i.args[0]]);
+    return {g[loop.region].yields[graph::result_of(i)]};
+  }
+  if (graph::is_elementwise(i.op) || i.op == graph::Op::Transpose) return {v};
+  if (i.op != graph::Op::Load) return {};
+  std::vector<ValueId> stored;
+  for (const graph::Inst& store : g.insts)
+    if (store.op == graph::Op::Store && g.root(store.args[0]) == g.root(i.args[0]))
+      stored.push_back(MemoryView::of(store).value);
+  return stored;
+}
+
+// Whether registers in the layout of a product give the value, element by element, its matrix
+// transposed or not.
 bool is_of_product(const Program& l, ValueId value) {
-  const DimMap all = identity_map(2);
+  const DimMap all = identity_map(2), turned(all.rbegin(), all.rend());
+  std::vector<ValueId> left{value};
+  std::set<ValueId> seen{value};
   bool held = false;
-  for_each_leaf(l, value, all, false, [&](ValueId, const DimMap& map, StorageId s) {
-    if (!s || map != all) return;
-    const Storage& storage = l.storages[s];
-    held |= storage.in_registers() && !l.pinned[storage.variable].domain.empty();
-  });
+  for (bool first = true; !left.empty() && !held; first = false) {
+    const ValueId next = left.back();
+    left.pop_back();
+    for_each_leaf(l, next, all, !first, [&](ValueId v, const DimMap& map, StorageId s) {
+      if (!s || !l.storages[s].in_registers() || (map != all && map != turned)) return;
+      held |= !l.pinned[l.storages[s].variable].domain.empty();
+      for (const ValueId source : sources(l.graph, v))
+        if (seen.insert(source).second) left.push_back(source);
+    });
+  }
   return held;
 }
 
