@@ -116,6 +116,12 @@ void add_other_products(std::vector<Case>& all) {
                    return scaled_matmul({.tile = {128, 128, 128}});
                  },
                  0, "scaled_matmul"});
+  all.push_back({"scaled_matmul_grid",
+                 [] {
+                   return scaled_matmul({.tile = {128, 128, 128}}, Style::grid);
+                 },
+                 0, "scaled_matmul"});
+  all.push_back({"matmul_stored_transposed", [] { return matmul({.trans_out = true}); }, 0, ""});
   all.push_back({"gathered_matmul", [=] { return gathered_matmul(sizes); }, 0, "gathered_matmul"});
   all.push_back({"mlp", [=] { return mlp(sizes); }, 0, "mlp"});
   all.push_back({"weight_gradient", [=] { return weight_gradient(sizes); }, 0, "weight_gradient"});
@@ -180,6 +186,7 @@ void add_rows(std::vector<Case>& all) {
   all.push_back({"layer_norm_backward_loop",
                  [] { return layer_norm_backward({.style = Style::loop}); }, 0,
                  "layer_norm_backward"});
+  all.push_back({"recurrence", [] { return recurrence(256, 2048, 64); }, 0, ""});
   all.push_back({"scan_by_chunks", [] { return scan_by_chunks({.block = 64}); }, 0, "scan"});
   all.push_back(
       {"top_k_softmax", [] { return top_k_softmax({.columns = 256, .block = 16}); }, 0, ""});

@@ -53,6 +53,7 @@ struct Matmul {
   bool trans_a = false, trans_b = false;
   bool bias_gelu = false;  ///< gelu(a b + bias)
   bool residual = false;   ///< a b + c
+  bool trans_out = false;  ///< (a b)^T, of a carry or scratch, without a residual
   Precision precision = ieee;
   CompilerParams params = {};
 };
@@ -103,7 +104,9 @@ UserKernel norm_matmul(const Sizes& sizes);
 /// silu(a) b: an operand that is computed.
 UserKernel activated_matmul(const Sizes& sizes);
 /// Sums of products of 128 along k, each scaled by row and by column of blocks (fp8).
-UserKernel scaled_matmul(const Sizes& sizes);
+UserKernel scaled_matmul(const Sizes& sizes, Style style = Style::loop);
+/// s = s exp(g) + k v^T, o = s^T q, row by row: a state of d x d that a loop carries.
+UserKernel recurrence(std::int64_t batch, std::int64_t rows, std::int64_t d);
 /// Rows of a by prefetched ids, whose products are an expert's.
 UserKernel gathered_matmul(const Sizes& sizes);
 /// relu(x up) down: the first product is the second's operand; down has `n` columns, all in a

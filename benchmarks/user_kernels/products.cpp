@@ -20,8 +20,10 @@ constexpr auto along_k = {parallel, parallel, sequential};
 Value finished(const Matmul& p, Value sum, const Refs& more) {
   if (p.bias_gelu) sum = gelu(sum + more[0][_].astype(f32));
   if (p.residual) sum = sum + more[0][_].astype(f32);
-  return sum;
+  return p.trans_out ? transpose(sum) : sum;
 }
+
+Shape shape_of_result(const Matmul& p) { return p.trans_out ? Shape{p.n, p.m} : Shape{p.m, p.n}; }
 
 DType result_of(const Matmul& p) { return p.dtype == i8 ? i32 : p.dtype == f32 ? f32 : bf16; }
 DType sum_of(const Matmul& p) { return p.dtype == i8 ? i32 : f32; }
@@ -48,12 +50,14 @@ UserKernel matmul_by_carry(const Matmul& p) {
         [=](Index, Index j) {
           return p.trans_b ? Indices{j, 0} : Indices{0, j};
         }},
-      o{{bm, bn}, block_of};
+      o{{p.trans_out ? bn : bm, p.trans_out ? bm : bn}, [=](Index i, Index j) {
+          return p.trans_out ? Indices{j, i} : Indices{i, j};
+        }};
   std::vector<BlockSpec> in{a, b};
   if (p.bias_gelu) in.push_back({{bn}, bias_of});
   if (p.residual) in.push_back(o);
   return {pallas_call(body, {.name = "matmul",
-                             .out_type = {{p.m, p.n}, result_of(p)},
+                             .out_type = {shape_of_result(p), result_of(p)},
                              .grid = {cdiv(p.m, bm), cdiv(p.n, bn)},
                              .in_specs = in,
                              .out_specs = {o},
@@ -89,13 +93,16 @@ UserKernel matmul_along_axis(const Matmul& p) {
           return p.trans_b ? Indices{j, k} : Indices{k, j};
         },
         rest},
-      o{{bm, bn}, block_of_k};
-  PallasCallOptions options{.name = "matmul",
-                            .out_type = {{p.m, p.n}, into_output ? sum_of(p) : result_of(p)},
-                            .grid = {cdiv(p.m, bm), cdiv(p.n, bn), cdiv(p.k, bk)},
-                            .in_specs = {a, b},
-                            .out_specs = {o},
-                            .compiler_params = p.params};
+      o{{p.trans_out ? bn : bm, p.trans_out ? bm : bn}, [=](Index i, Index j, Index) {
+          return p.trans_out ? Indices{j, i} : Indices{i, j};
+        }};
+  PallasCallOptions options{
+      .name = "matmul",
+      .out_type = {shape_of_result(p), into_output ? sum_of(p) : result_of(p)},
+      .grid = {cdiv(p.m, bm), cdiv(p.n, bn), cdiv(p.k, bk)},
+      .in_specs = {a, b},
+      .out_specs = {o},
+      .compiler_params = p.params};
   options.compiler_params.dimension_semantics = along_k;
   if (into_output) return {pallas_call(through_output, options), {}};
   if (p.bias_gelu) options.in_specs.push_back({{bn}, [](Index, Index j, Index) { return j; }});
@@ -296,36 +303,6 @@ UserKernel activated_matmul(const Sizes& p) {
                              .in_specs = {{{bm, p.k}, rows_of}, {{p.k, bn}, columns_of}},
                              .out_specs = {{{bm, bn}, block_of}}}),
           {{{p.m, p.k}, bf16}, {{p.k, p.n}, bf16}}};
-}
-
-UserKernel scaled_matmul(const Sizes& p) {
-  const auto [bm, bn, bk] = p.tile;
-  const auto body = [=](Ref a, Ref b, Ref of_rows, Ref of_columns, Ref o) {
-    const auto add = [&](Index l, Value sum) {
-      const Slice now = ds(l * bk, bk);
-      const Value part = dot(a[{_, now}], b[{_, now}], {.trans_b = true});
-      return sum + part * of_rows[{_, ds(l, 1)}] * of_columns[{0, l}];
-    };
-    o[_] = loop(0, p.k / bk, add, zeros({bm, bn}, f32)).astype(bf16);
-  };
-  return {pallas_call(body, {.name = "scaled_matmul",
-                             .out_type = {{p.m, p.n}, bf16},
-                             .grid = {p.m / bm, p.n / bn},
-                             .in_specs = {{{bm, p.k}, rows_of},
-                                          {{bn, p.k},
-                                           [](Index, Index j) {
-                                             return Indices{j, 0};
-                                           }},
-                                          {{bm, p.k / bk}, rows_of},
-                                          {{1, p.k / bk},
-                                           [](Index, Index j) {
-                                             return Indices{j, 0};
-                                           }}},
-                             .out_specs = {{{bm, bn}, block_of}}}),
-          {{{p.m, p.k}, f8e4m3},
-           {{p.n, p.k}, f8e4m3},
-           {{p.m, p.k / bk}, f32},
-           {{p.n / bn, p.k / bk}, f32}}};
 }
 
 UserKernel gathered_matmul(const Sizes& p) {

@@ -105,6 +105,7 @@ class Expander {
 
   // rings.cpp: copies for iterations of loops that are to come
   void expand_one(const lowered::Lead& e);
+  void lead_alone(const lowered::Lead& e);
   void expand_one(const lowered::Ahead& e);
   void expand_one(const lowered::Advance& a);
   void begin_rings_filled(const lowered::Statement& s);
@@ -379,6 +380,7 @@ class Expander {
 
   Table<WindowId, passes::BlockNames> windows_;
   Table<RingId, Slots> slots_;
+  Slots slots_alone_;  // of no ring
   Table<RingId, RingId> turns_with_;       // whose numbers say its slots, too
   std::map<RingId, RingId> last_to_turn_;  // of those that turn with it, in the agent's text
   int leading_ = 1;                        // iterations of the Lead around

@@ -52,7 +52,16 @@ void Expander::begin_rings() {
   }
 }
 
+// What is loaded for the first iteration, if there is one.
+void Expander::lead_alone(const lowered::Lead& e) {
+  for (const StorageId s : e.kept) declare_storage(s);
+  slots_alone_.lead = number(0);
+  expand_list(e.body);
+  slots_alone_.lead = no_expr;
+}
+
 void Expander::expand_one(const lowered::Lead& e) {
+  if (!e.ring) return lead_alone(e);
   const lowered::Ring& ring = l_.rings[e.ring];
   Slots& slots = slots_[e.ring];
   if (!ring.fetched)
@@ -161,8 +170,9 @@ void Expander::expand_rotated(Rotated loop, VariableId first,
 
 // Of a loop over indices in the loop by its index, before it by 0, 1, ...
 void Expander::expand_one(const lowered::Ahead& e) {
-  const lowered::Ring& ring = l_.rings[e.ring];
-  Slots& slots = slots_[e.ring];
+  static const lowered::Ring alone;
+  const lowered::Ring& ring = e.ring ? l_.rings[e.ring] : alone;
+  Slots& slots = e.ring ? slots_[e.ring] : slots_alone_;
   const bool leads = slots.lead != no_expr;
   const ExprId counter =
       leads ? slots.lead
@@ -199,7 +209,7 @@ void Expander::expand_one(const lowered::Ahead& e) {
           : e_.plain(Operator::less, e_.sum(iteration, type), e_.as(type, high), bool_);
   b_.open(thread::If{.condition = in_loop, .body = {}, .share = share});
   const VariableId v =
-      e_.declare({.name = fmt::format("turn{}", e.ring.number()),
+      e_.declare({.name = e.ring ? fmt::format("turn{}", e.ring.number()) : "next",
                   .type = i32,
                   .facts = {.multiple = known.multiple,
                             .low = std::max<std::int64_t>(known.low, INT32_MIN),
@@ -213,11 +223,12 @@ void Expander::expand_one(const lowered::Ahead& e) {
 
 // What is known of this iteration is not what is known of that one: its scalars are others.
 void Expander::expand_iteration(const lowered::Ahead& e, ExprId iteration) {
-  Slots& slots = slots_[e.ring];
+  Slots& slots = e.ring ? slots_[e.ring] : slots_alone_;
   slots.now = slots.to;
   std::vector<StorageId> own;
   for (const lowered::Statement& s : e.body)
-    if (const auto* scalar = std::get_if<lowered::Scalar>(&s.what)) own.push_back(scalar->storage);
+    if (const auto* scalar = std::get_if<lowered::Scalar>(&s.what))
+      if (std::ranges::count(e.kept, scalar->storage) == 0) own.push_back(scalar->storage);
   StorageId index_storage = {};
   if (e.loop != graph::no_value)
     index_storage = l_.storage_of[g_[graph::LoopView::of(g_[e.loop]).body].params[0]];

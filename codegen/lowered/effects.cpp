@@ -148,14 +148,8 @@ class Visit {
   }
   void operator()(const Fence&) { found_.fences = true; }
   void operator()(const Advance& a) { next_slot(a.ring); }
-  void operator()(const Lead& e) {
-    if (e.loop != graph::no_value) bounds(e.loop);
-    next_slot(e.ring);
-  }
-  void operator()(const Ahead& e) {
-    if (e.loop != graph::no_value) bounds(e.loop);
-    next_slot(e.ring);
-  }
+  void operator()(const Lead& e) { for_iterations(e); }
+  void operator()(const Ahead& e) { for_iterations(e); }
 
   // ---- storages
 
@@ -295,6 +289,13 @@ class Visit {
     Effect e{.storage = p.storage, .proxy = Proxy::async, .elected = true};
     if (!p.storage) e.window = p.view != graph::no_value ? window_of(p.view) : p.window;
     return e;
+  }
+  template <class Early>
+  void for_iterations(const Early& e) {
+    if (e.loop != graph::no_value) bounds(e.loop);
+    if (e.ring) next_slot(e.ring);
+    for (const StorageId s : e.kept)
+      add({.access = Access::write, .role = Role::block, .storage = s});
   }
   void next_slot(RingId ring) {
     add({.access = Access::update, .role = Role::block, .ring = ring});

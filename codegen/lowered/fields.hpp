@@ -379,6 +379,7 @@ void fields(T& x, const F& f) {
   f("iterations", x.iterations);
   f("axis", x.axis);
   f("loop", x.loop);
+  f("kept", x.kept);
 }
 
 // ---- the whole program, without lists of what is above, tables by instruction and remarks

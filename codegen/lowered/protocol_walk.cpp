@@ -150,6 +150,12 @@ class Walk {
   }
 
   void lead(const Step& s) {
+    if (!s.ring) {
+      leads_ = 0;
+      visit(s.bodies[0]);
+      leads_ = -1;
+      return;
+    }
     const Ring& ring = l_.rings[s.ring];
     Slots& x = slots_[s.ring];
     if (!ring.fetched) x.from = x.now = x.to = 0;
@@ -166,6 +172,7 @@ class Walk {
   }
 
   void ahead(const Step& s) {
+    if (!s.ring) return visit(s.bodies[0]);  // which nobody waits for
     const Ring& ring = l_.rings[s.ring];
     Slots& x = slots_[s.ring];
     int iteration = leads_, count = 0;

@@ -452,16 +452,20 @@ struct Lead {
   int iterations = 0;
   int axis = -1;
   ValueId loop = graph::no_value;
+  std::vector<StorageId> kept = {};  // as in Ahead
   Statements body;
 };
 
 /// `body` as in the iteration of the loop that is so many ahead, with its slot of the ring; nothing
-/// where there is no such iteration.
+/// where there is no such iteration. Without a ring it is the next one, for which it fills what is
+/// `kept`: registers, and scalars, that this iteration has read. Other scalars of the body are its
+/// own.
 struct Ahead {
   RingId ring = {};
   int iterations = 0;
   int axis = -1;
   ValueId loop = graph::no_value;
+  std::vector<StorageId> kept = {};
   Statements body;
 };
 

@@ -250,11 +250,16 @@ class Text {
     loop("grid loop " + axis + (end == graph::no_value ? "" : " to " + value(end)), l);
   }
   void print(const Advance& a) { line(fmt::format("advance ring {}", a.ring)); }
-  void print(const Lead& e) {
-    nested(fmt::format("lead ring {} by {}", e.ring, e.iterations), e.body);
-  }
-  void print(const Ahead& e) {
-    nested(fmt::format("ahead ring {} by {}", e.ring, e.iterations), e.body);
+  void print(const Lead& e) { nested(before_iterations("lead", e), e.body); }
+  void print(const Ahead& e) { nested(before_iterations("ahead", e), e.body); }
+  template <class Early>
+  static std::string before_iterations(const char* word, const Early& e) {
+    std::string text = word;
+    if (e.ring) text += fmt::format(" ring {}", e.ring);
+    text += fmt::format(" by {}", e.iterations);
+    if (!e.kept.empty()) text += " for";
+    for (const StorageId s : e.kept) text += fmt::format(" s{}", s);
+    return text;
   }
   void print(const EnterWindow& w) { line(fmt::format("window w{}", w.window)); }
 

@@ -229,6 +229,9 @@ class Filled {
           true;
     for_each_body(s, [&](const Statements& body) { visit(body, within); });
     if (runs) known = std::move(within);
+    // Behind the loop, of which there may be no iteration, nobody reads them.
+    if (const Lead* const lead = std::get_if<Lead>(&s.what))
+      for (const StorageId kept : lead->kept) known[kept] = true;
   }
 
   void branches(const std::vector<Statements>& bodies, Known& known) {

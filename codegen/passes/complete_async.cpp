@@ -457,7 +457,8 @@ void await_copies(Statements& list, WaitGroup wait, Location at) {
     if (closes && (!std::holds_alternative<Close>(s.what) || left == 0)) break;
     --place;
     left -= closes;
-    if (std::holds_alternative<Ahead>(s.what)) best = place, wait.pending = left;
+    const Ahead* const ahead = std::get_if<Ahead>(&s.what);
+    if (ahead != nullptr && ahead->ring) best = place, wait.pending = left;
   }
   list.insert(best, {std::move(wait), at});
 }

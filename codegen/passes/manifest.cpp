@@ -56,6 +56,8 @@ constexpr Pass chosen[] = {
      "how large is what is copied ahead?"},
     {"software_pipeline", software_pipeline, Fact::rings, Fact::none, Edits::nothing,
      "of rings: which steps are left for the next iteration?"},
+    {"load_ahead", load_ahead, Fact::rings, Fact::none, Edits::nothing,
+     "of loops as they stay: what is read of global memory in an iteration?"},
     {"complete_async", complete_async, Fact::rings, Fact::waits, Edits::nothing,
      "behind the last to move what is begun"},
     {"split_index_sets", split_index_sets, Fact::waits, Fact::none, Edits::nothing,

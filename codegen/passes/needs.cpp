@@ -8,7 +8,7 @@ using graph::Op;
 
 Needs::Needs(const Program& l, const Over& over) : l_(l), g_(l.graph), over_(over) {
   for (std::size_t i = 0; i < over.body->size(); ++i) {
-    note((*over.body)[i]);
+    note((*over.body)[i], false);
     if (const auto* s = std::get_if<Scalar>(&(*over.body)[i].what)) scalars_[s->storage] = i;
     if (const auto* w = std::get_if<EnterWindow>(&(*over.body)[i].what)) windows_[w->window] = i;
   }
@@ -30,6 +30,7 @@ std::string Needs::add(std::span<const Statement> copies, std::set<std::size_t>&
 std::string Needs::add_copy(const Statement& copy, std::set<std::size_t>& found) {
   if (const Copy* const c = std::get_if<Copy>(&copy.what))
     return c->from.window ? add_window(c->from.window, found) : add_value(c->of, found);
+  if (const Scalar* const s = std::get_if<Scalar>(&copy.what)) return add_value(s->value, found);
   const LoopNest* const p = std::get_if<LoopNest>(&copy.what);
   if (p == nullptr) return "";
   for (const auto& [_, copy] : p->redirects)
@@ -40,11 +41,14 @@ std::string Needs::add_copy(const Statement& copy, std::set<std::size_t>& found)
   return why;
 }
 
-void Needs::note(const Statement& s) {
+// What stands ahead has scalars of its own.
+void Needs::note(const Statement& s, bool ahead) {
   for (const Effect& e : effects(l_, s))
-    if (e.writes() && e.storage) ++filled_[e.storage];
+    if (e.writes() && e.storage && !(ahead && l_.storages[e.storage].is_scalar()))
+      ++filled_[e.storage];
+  const bool inside = ahead || std::holds_alternative<Ahead>(s.what);
   for_each_body(s, [&](const Statements& body) {
-    for (const Statement& inner : body) note(inner);
+    for (const Statement& inner : body) note(inner, inside);
   });
 }
 
@@ -78,8 +82,9 @@ std::string Needs::add_value(ValueId root, std::set<std::size_t>& found) {
       const Window& w = l_.window_loaded(v);
       if (address && !(w.is_direct() && w.read_only)) return "the address depends on loaded data";
       if (std::string why = add_view(g_[v].args[0], stack, found); !why.empty()) return why;
-      if (const ValueId mask = graph::MemoryView::of(g_[v]).mask; mask != graph::no_value)
-        stack.emplace_back(mask, true);
+      const graph::MemoryView m = graph::MemoryView::of(g_[v]);
+      for (const ValueId asked : {m.mask, m.other})
+        if (asked != graph::no_value) stack.emplace_back(asked, true);
       continue;
     }
     for (const ValueId a : g_[v].args)

@@ -30,7 +30,7 @@ class Needs {
 
  private:
   std::string add_copy(const Statement& copy, std::set<std::size_t>& found);
-  void note(const Statement& s);
+  void note(const Statement& s, bool ahead);
   std::string add_window(WindowId window, std::set<std::size_t>& found);
   std::string add_value(ValueId root, std::set<std::size_t>& found);
   std::string add_view(ValueId ref, std::vector<std::pair<ValueId, bool>>& stack,

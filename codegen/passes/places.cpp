@@ -33,6 +33,8 @@ constexpr std::size_t most_places = 16;
 constexpr int cheap_operations = 3;
 // Registers of a thread that addresses and temporaries take.
 constexpr std::int64_t beside_values = 26;
+// Of what is loaded for the next iteration while this one waits.
+constexpr std::int64_t max_loaded_ahead = 8;
 
 /// Where a value is evaluated, in the loops of so many sequential axes.
 struct Evaluation {
@@ -102,6 +104,7 @@ class Placement {
     for (const auto& operand : {turned_operand(v), shared_operand(v)})
       if (operand) return keep(v, storage_for(g_, *operand).in, operand->shape);
     if (const auto room = fetched_ahead(v)) return keep(v, *room);
+    if (may_be_loaded_ahead(v)) return keep(v, Registers{});
     const bool in_place = scaled_.contains(v) || sums_.contains(v);
     if (inst.op == Op::LayoutCast) return keep_as_said(v);
     if (must_be_whole(v) || multiplies(v) || (!in_place && worth_spreading(v)))
@@ -448,11 +451,14 @@ class Placement {
     return read;
   }
 
-  // What threads read anew in each iteration of a loop with products of wgmma, which TMA can bring
-  // to shared memory meanwhile: its place there. All of a region, or nothing: of each there are
-  // two.
+  // What threads read anew in each iteration of a loop with products of tensor cores, which TMA, or
+  // copies of theirs, can bring to shared memory meanwhile: its place there. All of a region, or
+  // nothing: of each there are two.
   std::optional<Shared> fetched_ahead(ValueId v) {
     if (g_[v].op != Op::Load || l_.uses[v] == 0 || !repeats_product(v)) return {};
+    // mma.sync reads operands of shared memory many times: what is no narrower than those, and
+    // comes by way of there, takes more of its bandwidth than there is.
+    if (!multiplying().at(a_.region[index(v)]) && g_[v].type.dtype.bytes() > 1) return {};
     const std::optional<Shared> room = room_of_fetch(v);
     if (!room) return {};
     const auto [known, is_new] = fetches_all_.try_emplace(a_.region[index(v)]);
@@ -463,9 +469,12 @@ class Placement {
   std::optional<Shared> room_of_fetch(ValueId v) {
     constexpr std::int64_t box_alignment = 128;
     const graph::Type& t = g_[v].type;
-    if (g_[v].op != Op::Load || is_scalar(g_[v]) || is_operand(v) || !l_.machine.has_tma() ||
-        l_.warpgroups > 1 || t.shape.size() > 2 || t.dtype.is_bool() || t.dtype.bytes() > 4)
+    if (g_[v].op != Op::Load || is_scalar(g_[v]) || is_operand(v) || l_.warpgroups > 1 ||
+        t.shape.size() > 2 || t.dtype.is_bool() || t.dtype.bytes() > 4)
       return {};
+    if (!l_.machine.has_tma())
+      return is_copied_in_rows(v) ? std::optional(Shared{.row_stride = t.shape.back()})
+                                  : std::nullopt;
     Shared s{.row_stride = t.shape.back(), .alignment = box_alignment};
     if (graph::element_count(t.shape) != t.shape.back()) {
       // A pattern of panels repeats after 8 rows.
@@ -474,6 +483,18 @@ class Placement {
     }
     std::string why;
     return fetches_.box_of_load(v, s.swizzle, why) ? std::optional(s) : std::nullopt;
+  }
+
+  // Whether threads can copy what is loaded by 16 bytes each.
+  bool is_copied_in_rows(ValueId load) const {
+    constexpr std::int64_t together = 16;
+    const graph::Type& t = g_[load].type;
+    const Window& w = l_.window_loaded(load);
+    return l_.machine.has_async_copies() && w.is_direct() && w.read_only && w.mapping >= 0 &&
+           graph::MemoryView::of(g_[load]).mask == graph::no_value &&
+           g_.mapping.block_mappings[w.mapping].alignment % together == 0 &&
+           t.shape.back() * t.dtype.bytes() % together == 0 && !g_.chooses(g_[load].args[0]) &&
+           !g_.repeats(g_[load].args[0]);
   }
 
   // For what is fetched in an iteration twice, beside operands that are staged before.
@@ -515,22 +536,50 @@ class Placement {
            std::ranges::any_of(a_.users[index(v)], [&](ValueId u) { return g_[u].op == Op::Dot; });
   }
 
-  // Whether it stands beside a product of wgmma in a loop, or along an axis that a program goes
-  // through.
-  bool repeats_product(ValueId v) {
-    const bool along_axis = l_.around[v] > 0 && l_.around[v] == std::ssize(l_.sequential_axes) &&
-                            l_.sequential_axes.back() != programs_axis;
-    if (a_.loop[index(v)] < 0 && !along_axis) return false;
-    return multiplying().contains(a_.region[index(v)]);
+  // A few registers of what nobody writes, anew in each iteration of a loop in which threads wait
+  // for each other or for products: that is loaded for the next iteration meanwhile (load_ahead).
+  bool may_be_loaded_ahead(ValueId v) {
+    const Inst& i = g_[v];
+    if (i.op != Op::Load || l_.uses[v] == 0 || !is_repeated(v) || is_operand(v)) return false;
+    const Window& w = l_.window_loaded(v);
+    if (!w.is_direct() || !w.read_only || w.mapping < 0) return false;
+    return registers_estimate(i.type, l_.threads()) <= max_loaded_ahead && waits_beside(v);
   }
 
-  // Regions with a product of wgmma.
-  const std::set<graph::RegionId>& multiplying() {
+  // Whether there is a product or a fold in the region.
+  bool waits_beside(ValueId v) {
+    if (!waiting_) {
+      waiting_.emplace();
+      for (const ValueId x : a_.order)
+        if (g_[x].op == Op::Dot || graph::is_fold(g_[x].op)) waiting_->insert(a_.region[index(x)]);
+    }
+    return waiting_->contains(a_.region[index(v)]);
+  }
+
+  // Whether it stands beside a product of tensor cores in a loop, or along an axis that a program
+  // goes through.
+  bool repeats_product(ValueId v) {
+    return is_repeated(v) && multiplying().contains(a_.region[index(v)]);
+  }
+
+  // In a loop, or along the innermost axis that a program goes through.
+  bool is_repeated(ValueId v) const {
+    if (a_.loop[index(v)] >= 0) return true;
+    return l_.around[v] > 0 && l_.around[v] == std::ssize(l_.sequential_axes) &&
+           l_.sequential_axes.back() != programs_axis;
+  }
+
+  // Regions with a product of tensor cores, and whether one is by wgmma.
+  const std::map<graph::RegionId, bool>& multiplying() {
     if (!multiplying_) {
       multiplying_.emplace();
-      for (const ValueId v : a_.order)
-        if (g_[v].op == Op::Dot && product(l_, v).first.unit == Dot::Unit::wgmma)
-          multiplying_->insert(a_.region[index(v)]);
+      for (const ValueId v : a_.order) {
+        if (g_[v].op != Op::Dot) continue;
+        const Dot::Unit unit = product(l_, v).first.unit;
+        if (unit == Dot::Unit::fma) continue;
+        bool& by_wgmma = (*multiplying_)[a_.region[index(v)]];
+        by_wgmma = by_wgmma || is_of_wgmma(unit);
+      }
     }
     return *multiplying_;
   }
@@ -588,7 +637,8 @@ class Placement {
   std::set<ValueId> sums_;             // with products that are added to them
   std::map<ValueId, std::vector<Operand>> operands_;  // of products
   std::map<graph::RegionId, bool> fetches_all_;
-  std::optional<std::set<graph::RegionId>> multiplying_;
+  std::optional<std::map<graph::RegionId, bool>> multiplying_;
+  std::optional<std::set<graph::RegionId>> waiting_;
   std::map<int, std::vector<int>> writes_;  // their positions, by alias class, in program order
 };
 

@@ -26,6 +26,17 @@ void add_with_bodies(const Statements& list, std::set<int>& all) {
     });
 }
 
+// What is loaded into registers for the next iteration.
+void add_ahead(const Statements& list, bool inside, std::set<int>& all) {
+  for (const Statement& s : list) {
+    const auto* const ahead = std::get_if<lowered::Ahead>(&s.what);
+    if (inside) all.insert(s.id.number());
+    lowered::for_each_body(s, [&](const Statements& body) {
+      add_ahead(body, inside || (ahead != nullptr && !ahead->ring), all);
+    });
+  }
+}
+
 }  // namespace
 
 std::set<int> with_bodies(const lowered::Program& l) {
@@ -36,6 +47,11 @@ std::set<int> with_bodies(const lowered::Program& l) {
 
 Costs::Costs(const lowered::Program& l, const thread::Program& p, const Speeds& speeds)
     : Costs(l, thread::works(p, with_bodies(l)), speeds) {}
+
+Costs::Costs(const lowered::Program& l, std::map<int, thread::Work> works, const Speeds& speeds)
+    : l_(l), speeds_(speeds), works_(std::move(works)) {
+  lowered::for_each_list(l, [&](const Statements& list) { add_ahead(list, false, ahead_); });
+}
 
 const thread::Work& Costs::work(const Statement& s) const {
   static const thread::Work none;
@@ -78,7 +94,8 @@ Cost Costs::of_work(const thread::Work& w, const Act& act, bool is_one_thread) c
     cost.of(Part::shared) += w.tensor_bytes * warps / wavefront;
     cost.of(Part::tensor) = w.mma * speeds_.mma_cycles * warps / warps_of_group;
   }
-  const bool is_awaited = act.kind != Kind::copy_by_threads && w.loaded_bytes > 0;
+  const bool is_awaited =
+      act.kind != Kind::copy_by_threads && w.loaded_bytes > 0 && !ahead_.contains(s.id.number());
   if (w.loaded_bytes + w.stored_bytes > 0 && !is_product)
     move(cost, (w.loaded_bytes + w.stored_bytes) * warps, s);
   if (m.operations > 0) cost.behind = speeds_.operation_latency;

@@ -20,8 +20,7 @@ class Costs {
  public:
   Costs(const lowered::Program& l, const thread::Program& p, const Speeds& speeds);
   /// With the work of statements given: for tests.
-  Costs(const lowered::Program& l, std::map<int, thread::Work> works, const Speeds& speeds)
-      : l_(l), speeds_(speeds), works_(std::move(works)) {}
+  Costs(const lowered::Program& l, std::map<int, thread::Work> works, const Speeds& speeds);
 
   const Speeds& speeds() const { return speeds_; }
   /// Of a warpgroup, or of one thread alone. `first`: the statement has not been counted yet.
@@ -39,6 +38,7 @@ class Costs {
   const lowered::Program& l_;
   const Speeds& speeds_;
   std::map<int, thread::Work> works_;
+  std::set<int> ahead_;  // for iterations to come, which is not awaited where it stands
 };
 
 /// The statements that others stand in.

@@ -63,6 +63,7 @@ std::vector<Kernel> kernels() {
 const std::set<Answer> not_memory = {
     {"advance", "updates block ring"},
     {"ahead", "updates block ring"},
+    {"ahead", "writes block storage"},
     {"arrive", "updates barrier storage elected completes mbarrier"},
     {"arrive", "updates barrier storage elected mbarrier"},
     {"arrive", "reads control storage"},
@@ -86,6 +87,7 @@ const std::set<Answer> not_memory = {
     {"inline", "reads subscript storage"},
     {"inline", "writes result storage"},
     {"lead", "updates block ring"},
+    {"lead", "writes block storage"},
     {"loop", "reads control storage"},
     {"loop", "writes result storage"},
     {"reduce", "reads subscript storage"},

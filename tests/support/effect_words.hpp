@@ -52,6 +52,7 @@ inline constexpr const char* effects_by_kind = R"(advance
   updates block ring
 ahead
   updates block ring
+  writes block storage
 arrive
   reads control storage
   updates barrier storage elected completes mbarrier
@@ -117,6 +118,7 @@ inline
   writes result storage
 lead
   updates block ring
+  writes block storage
 loop
   reads control storage
   writes result storage

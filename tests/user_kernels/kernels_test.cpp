@@ -251,6 +251,11 @@ TEST_CASE("products as models have them agree") {
   check_turn(0, "norm", norm_matmul(sizes));
   check_turn(0, "activated", activated_matmul(sizes));
   check_turn(0, "scaled", scaled_matmul({.m = 64, .n = 128, .k = 192, .tile = {64, 64, 64}}));
+  check_turn(0, "scaled along an axis",
+             scaled_matmul({.m = 64, .n = 128, .k = 192, .tile = {64, 64, 64}}, Style::grid));
+  for (const Sum sum : {Sum::carry, Sum::registers, Sum::shared})
+    check_turn(0, "transposed",
+               matmul({.m = 128, .n = 64, .k = 128, .tile = small, .sum = sum, .trans_out = true}));
   check_turn(0, "gathered", gathered_matmul(sizes));
   check_turn(0, "mlp", mlp({.m = 64, .n = 64, .k = 96, .tile = small}));
   check_turn(0, "weight gradient", weight_gradient(sizes));
@@ -367,6 +372,7 @@ TEST_CASE("folds of rows in every spelling agree") {
   for (const Style style : {Style::loop, Style::grid})
     check_turn(0, "layer norm backward",
                layer_norm_backward({.rows = 24, .columns = 128, .block = 4, .style = style}, 2));
+  check_turn(0, "recurrence", recurrence(2, 9, 32));
   check_turn(0, "scan", scan_by_chunks({.rows = 32, .columns = 512, .block = 8}));
   check_turn(0, "top k", top_k_softmax({.rows = 8, .columns = 64, .block = 4}, 3));
 }

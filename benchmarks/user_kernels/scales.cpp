@@ -1,0 +1,71 @@
+#include "benchmarks/user_kernels/kernels.hpp"
+
+namespace palladium::user_kernels {
+
+UserKernel scaled_matmul(const Sizes& p, Style style) {
+  const auto [bm, bn, bk] = p.tile;
+  const std::int64_t steps = p.k / bk;
+  const std::vector<ShapeDtype> inputs{
+      {{p.m, p.k}, f8e4m3}, {{p.n, p.k}, f8e4m3}, {{p.m, steps}, f32}, {{p.n / bn, steps}, f32}};
+  PallasCallOptions options{.name = "scaled_matmul", .out_type = {{p.m, p.n}, bf16}};
+  if (style == Style::grid) {
+    const auto body = [=](Ref a, Ref b, Ref of_rows, Ref of_columns, Ref o, Ref sum) {
+      const Value l = program_id(2);
+      when(l == 0, [&] { sum[_] = zeros({bm, bn}, f32); });
+      sum[_] += dot(a[_], b[_], {.trans_b = true}) * of_rows[_] * of_columns[{0, 0}];
+      when(l == num_programs(2) - 1, [&] { o[_] = sum[_].astype(bf16); });
+    };
+    const auto left = [](Index i, Index, Index l) { return Indices{i, l}; };
+    const auto right = [](Index, Index j, Index l) { return Indices{j, l}; };
+    options.grid = {p.m / bm, p.n / bn, steps};
+    options.in_specs = {{{bm, bk}, left}, {{bn, bk}, right}, {{bm, 1}, left}, {{1, 1}, right}};
+    options.out_specs = {{{bm, bn}, [](Index i, Index j, Index) { return Indices{i, j}; }}};
+    options.scratch_types = {gpu::REGS({bm, bn}, f32)};
+    options.compiler_params.dimension_semantics = {parallel, parallel, sequential};
+    return {pallas_call(body, options), inputs};
+  }
+  const auto body = [=](Ref a, Ref b, Ref of_rows, Ref of_columns, Ref o) {
+    const auto add = [&](Index l, Value sum) {
+      const Slice now = ds(l * bk, bk);
+      const Value part = dot(a[{_, now}], b[{_, now}], {.trans_b = true});
+      return sum + part * of_rows[{_, ds(l, 1)}] * of_columns[{0, l}];
+    };
+    o[_] = loop(0, steps, add, zeros({bm, bn}, f32)).astype(bf16);
+  };
+  const auto left = [](Index i, Index) { return Indices{i, 0}; };
+  const auto right = [](Index, Index j) { return Indices{j, 0}; };
+  options.grid = {p.m / bm, p.n / bn};
+  options.in_specs = {
+      {{bm, p.k}, left}, {{bn, p.k}, right}, {{bm, steps}, left}, {{1, steps}, right}};
+  options.out_specs = {{{bm, bn}, [](Index i, Index j) { return Indices{i, j}; }}};
+  return {pallas_call(body, options), inputs};
+}
+
+UserKernel recurrence(std::int64_t batch, std::int64_t rows, std::int64_t d) {
+  const auto body = [=](Ref q, Ref k, Ref v, Ref g, Ref o) {
+    const auto step = [&](Index t, Value state) {
+      const auto row = [&](Ref x) { return x[{t, _}].astype(f32); };
+      const Value next = state * exp(g[t]) + row(k).reshape({d, 1}) * row(v).reshape({1, d});
+      o[{t, _}] = sum(next * row(q).reshape({d, 1}), {.axis = 0}).astype(bf16);
+      return next;
+    };
+    (void)loop(0, rows, step, zeros({d, d}, f32));
+  };
+  const auto own = [](Index b) { return Indices{b, 0, 0}; };
+  const BlockSpec all{{squeezed, rows, d}, own};
+  const ShapeDtype x{{batch, rows, d}, bf16};
+  return {pallas_call(body, {.name = "recurrence",
+                             .out_type = x,
+                             .grid = {batch},
+                             .in_specs = {all,
+                                          all,
+                                          all,
+                                          {{squeezed, rows},
+                                           [](Index b) {
+                                             return Indices{b, 0};
+                                           }}},
+                             .out_specs = {all}}),
+          {x, x, x, {{batch, rows}, f32}}};
+}
+
+}  // namespace palladium::user_kernels
