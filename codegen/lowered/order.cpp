@@ -64,7 +64,12 @@ bool Order::State::add(const State& other) {
   return size() > before;
 }
 
-Order::Order(const Program& l, Ask asked) : l_(l), asked_(asked), rings_(l.storages.size()) {
+Order::Order(const Program& l, Ask asked, bool complete)
+    : l_(l), asked_(asked), rings_(l.storages.size()) {
+  if (complete || asked == Ask::threads) {
+    oldest_ = 1;
+    for_each_list(l, [&](const Statements& list) { find_oldest(list); });
+  }
   for (const StorageId s : l.storages.ids()) rings_[s] = l.storages[s].ring();
   for (const Barriers& b : l.barriers) rings_[b.storage] = b.ring;
   for (const Window& w : l.windows) {
@@ -72,6 +77,14 @@ Order::Order(const Program& l, Ask asked) : l_(l), asked_(asked), rings_(l.stora
     const int array = l.graph.alias_class(w.root);
     if (w.is_synchronised()) synchronised_.insert(array);
     if (w.fills() && w.flushes()) refilled_.insert(array);
+  }
+}
+
+void Order::find_oldest(const Statements& list) {
+  for (const Statement& s : list) {
+    if (const WaitGroup* const w = std::get_if<WaitGroup>(&s.what))
+      oldest_ = std::clamp(w->pending + 1, oldest_, oldest);
+    for_each_body(s, [&](const Statements& body) { find_oldest(body); });
   }
 }
 
@@ -553,10 +566,11 @@ void Order::end_groups(Completion kind, int pending, State& state) const {
   state.flights = std::move(all);
 }
 
-void Order::close(Completion kind, State& state) {
+void Order::close(Completion kind, State& state) const {
   std::set<Flight> all;
   for (Flight f : state.flights) {
-    if (f.on == kind) f.age = std::min(f.age + 1, oldest);
+    if (f.on == kind)
+      f.age = std::min(f.age + 1, f.is_over ? std::min(oldest_over, oldest_) : oldest_);
     all.insert(f);
   }
   state.flights = std::move(all);

@@ -54,7 +54,8 @@ class Order {
   /// takes offsets in shared memory, and the waits.
   enum class Ask : std::uint8_t { groups, threads };
 
-  Order(const Program& l, Ask asked);
+  /// `complete`: no waits are to be added to those that stand there.
+  Order(const Program& l, Ask asked, bool complete = false);
 
   /// What is missing; nothing of a program that has it all.
   Needed missing(const Statements& agent);
@@ -68,7 +69,8 @@ class Order {
     auto operator<=>(const Room&) const = default;
   };
   static constexpr int any_slot = -1;
-  static constexpr int oldest = 64;  // of groups: as good as any before
+  static constexpr int oldest = 64;  // of groups to wait for: as good as any before
+  static constexpr int oldest_over = 8;  // of those that are over: no wait leaves so many
   static constexpr std::size_t most_looked_at_again = 16;
 
   struct Touch {
@@ -128,6 +130,7 @@ class Order {
   /// What becomes of a need: it is noted, or taken for met (lacks_).
   enum class Mode : std::uint8_t { note, assume };
 
+  void find_oldest(const Statements& list);
   void find_async(const Statements& list);
   void find_read_by_threads(const Statements& list);
   bool shares_any() const;
@@ -168,7 +171,7 @@ class Order {
   void end_groups(device::Completion kind, int pending, State& state) const;
   void advance(RingId ring, State& state) const;
   void forget_slots(const Statement& s, State& state) const;
-  static void close(device::Completion kind, State& state);
+  void close(device::Completion kind, State& state) const;
   static void fence(State& state);
   static void sync(State& state);
   template <class Change>
@@ -192,6 +195,7 @@ class Order {
 
   const Program& l_;
   const Ask asked_;
+  int oldest_ = oldest;  // ... where some wait ends all of these, one more than any wait leaves
   Table<StorageId, RingId> rings_;         // of storages, and of barriers
   std::set<int> synchronised_, refilled_;  // arrays
   std::set<Room> async_ = {};              // what somebody touches by the asynchronous proxy

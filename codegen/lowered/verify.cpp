@@ -406,7 +406,7 @@ std::string first_of(const Needed& needed, const Statements& list) {
 std::string missing(const Program& l, Order::Ask asked) {
   std::string found;
   for_each_list(l, [&](const Statements& list) {
-    if (found.empty()) found = first_of(Order(l, asked).missing(list), list);
+    if (found.empty()) found = first_of(Order(l, asked, true).missing(list), list);
   });
   return found;
 }
