@@ -77,12 +77,24 @@ bool fits(DType t, const Facts& f) {
   return t == i64 || (t == u64 && f.low >= 0);
 }
 
+std::int64_t least(DType t) { return t == i32 ? INT32_MIN : t == i64 ? INT64_MIN : 0; }
+std::int64_t greatest(DType t) {
+  return t == i32 ? INT32_MAX : t == u32 ? std::int64_t{UINT32_MAX} : INT64_MAX;
+}
+
 // What is left where a value may have wrapped.
 Facts within(DType t, Facts f) {
   if (fits(t, f)) return f;
   f.multiple = power_of_two(f.multiple);
-  f.low = t == i32 ? INT32_MIN : t == i64 ? INT64_MIN : 0;
-  f.high = t == i32 ? INT32_MAX : t == u32 ? std::int64_t{UINT32_MAX} : INT64_MAX;
+  f.low = least(t);
+  f.high = greatest(t);
+  return f;
+}
+
+// Of a number of the type of which nothing more is known than what is said here.
+Facts of_type(DType t, Facts f) {
+  f.low = std::max(f.low, least(t));
+  f.high = std::min(f.high, greatest(t));
   return f;
 }
 
@@ -329,10 +341,11 @@ Facts Exprs::facts_of_op(Op op, DType type, const std::vector<ExprId>& args) con
     break;
   case Op::Min:
   case Op::Max: {
-    const bool least = op == Op::Min;
+    const bool is_min = op == Op::Min;
     f.multiple = std::gcd(arg(0).multiple, arg(1).multiple);
-    f.low = least ? std::min(arg(0).low, arg(1).low) : std::max(arg(0).low, arg(1).low);
-    f.high = least ? std::min(arg(0).high, arg(1).high) : std::max(arg(0).high, arg(1).high);
+    f.low = is_min ? std::min(arg(0).low, arg(1).low) : std::max(arg(0).low, arg(1).low);
+    f.high = is_min ? std::min(arg(0).high, arg(1).high) : std::max(arg(0).high, arg(1).high);
+    f = of_type(type, f);
     break;
   }
   default: return f;
