@@ -101,10 +101,17 @@ Expander::WgmmaOperands Expander::operands_of_wgmma(const lowered::Dot& d) {
                   .part = 0,
                   .first_a = no_expr,
                   .first_b = no_expr};
-  if (graph::is_product_by_hand(g_[d.inst].op))
+  const bool by_hand = graph::is_product_by_hand(g_[d.inst].op);
+  if (by_hand)
     find_parts(o);
   else
     o.depth = view.trans_a ? a.shape[0] : a.shape[1];
+  // What loops by hand add to it is not known here: an address that the compiler does not compute
+  // again in each iteration.
+  const auto begin = [&](const Affine& first) {
+    const ExprId address = e_.sum(first, u32);
+    return by_hand ? e_.call(Row::warp_uniform, u32, {address}) : address;
+  };
   // Parts of B that lies along its columns begin with panels.
   const std::int64_t whole = view.trans_b ? 8 : b.shared().swizzle / b.dtype.bytes();
   o.part = cdiv(cdiv(o.columns, cdiv(o.columns, most_columns)), whole) * whole;
@@ -113,11 +120,11 @@ Expander::WgmmaOperands Expander::operands_of_wgmma(const lowered::Dot& d) {
   } else {
     const Affine first = Affine::term(shared_base(d.a)) +
                          of_warpgroup(d, tile_offset(a, view.trans_a, rows_of_wgmma, 0), 0);
-    o.first_a = matrix_descriptor(a, e_.sum(first, u32), view.trans_a);
+    o.first_a = matrix_descriptor(a, begin(first), view.trans_a);
   }
   const Affine first =
       Affine::term(shared_base(d.b)) + of_warpgroup(d, 0, tile_offset(b, !view.trans_b, whole, 0));
-  o.first_b = matrix_descriptor(b, e_.sum(first, u32), !view.trans_b, d.warps_n);
+  o.first_b = matrix_descriptor(b, begin(first), !view.trans_b, d.warps_n);
   return o;
 }
 

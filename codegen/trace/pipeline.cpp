@@ -45,7 +45,7 @@ class EmittedLoop {
   Ref barrier(const Ring& ring, const Value& slot) const {
     return recorder_.ref(ring.ready).at({thread_, slot}, at_);
   }
-  Ref number_of_room(const CutArray& o) const { return recorder_.ref(o.room).at(0, at_); }
+  Ref number_of_room(const CutArray& o) const { return recorder_.ref(o.room); }
 
   Recorder& recorder_;
   PipelineBody& body_;
@@ -61,7 +61,7 @@ ScratchTypes EmittedLoop::scratch() const {
     const CutArray& o = blocks_.operands[i];
     if (o.is_whole) continue;
     all.list.push_back({"", blocks_.rooms_of(o)});
-    if (i >= blocks_.inputs) all.list.push_back({"", gpu::REGS({1}, i32, at_)});
+    if (i >= blocks_.inputs) all.list.push_back({"", gpu::REGS({}, i32, at_)});
   }
   return all;
 }

@@ -58,7 +58,7 @@ gpu::PipelineAllocations allocate(Recorder& recorder, const Blocks& blocks, int 
                                              trace::cluster_groups(recorder, readers, at));
   }
   for (int i = 0; goes_on && i < 2; ++i)
-    found.counts.push_back(share(Type::ref(i32, {1}, Space::regs)));
+    found.counts.push_back(share(Type::ref(i32, {}, Space::regs)));
   if (blocks.has_outputs() && computing > 1)
     found.meeting.push_back(share(blocks.barriers({1}, static_cast<std::size_t>(computing))));
   return found;
@@ -78,6 +78,11 @@ class SpecializedLoop {
   std::vector<Value> compute(const std::vector<Ref>& given, const std::vector<Value>& init);
 
  private:
+  struct Steps {
+    Value low, high;
+    LoopOptions options = {};
+  };
+
   bool goes_on() const { return Access::given(options_.pipeline_state); }
   Value apply(Op op, const Value& a, const Value& b) const { return blocks_.apply(op, a, b); }
   void when_(const Value& condition, auto f) const { when(Bound(condition, at_), f); }
@@ -86,7 +91,15 @@ class SpecializedLoop {
   // barriers.
   Value number(const Ring& ring, const Value& step) const;
   Value room_of(const Ring& ring, const Value& step) const {
+    if (turn_.has_value() && ring.follows_grid) return *turn_;
     return apply(Op::Rem, number(ring, step), Value(ring.slots));
+  }
+  /// Of the step that is so many before.
+  Value room_before(const Ring& ring, const Value& step, int back) const {
+    if (back == 0) return room_of(ring, step);
+    const bool is_in_turn = turn_.has_value();
+    const Value behind = apply(Op::Add, is_in_turn ? *turn_ : step, Value(ring.slots - back));
+    return is_in_turn ? apply(Op::Rem, behind, Value(ring.slots)) : room_of(ring, behind);
   }
   Ref ready(std::size_t ring, const Value& room) const {
     return allocations_.ready[ring].at(room, at_);
@@ -107,7 +120,17 @@ class SpecializedLoop {
   void fill(std::size_t ring, const Value& step) const;
   void await_all(std::size_t ring) const;
   void take_numbers(Building& scope);
-  std::vector<Value> repeat(const std::vector<Ref>& given, const std::vector<Value>& init);
+  std::vector<Value> repeat(const std::vector<Ref>& given, std::vector<Value> carries);
+  std::vector<Value> repeat(const Value& low, const Value& high, const std::vector<Ref>& given,
+                            const std::vector<Value>& init);
+  std::vector<Value> repeat_groups(const Value& first, const Value& rest, int rooms,
+                                   const std::vector<Ref>& given, const std::vector<Value>& init);
+  /// Hands on what each gives to the next; of the last.
+  std::vector<Value> each_of(const Steps& steps, const std::vector<Value>& init,
+                             const auto& body) const;
+  std::vector<Value> one_step(const Value& step, const std::vector<Ref>& given,
+                              const std::vector<Value>& carries);
+  int rooms_in_turn() const;
   void begin(const Value& step);
   std::vector<Ref> refs(const Value& step) const;
   void end(const Value& step);
@@ -117,7 +140,7 @@ class SpecializedLoop {
   void meet() const;
 
   ScratchTypes numbers() const;
-  Ref number_of_room(const CutArray& o) const { return recorder_.ref(o.room).at(0, at_); }
+  Ref number_of_room(const CutArray& o) const { return recorder_.ref(o.room); }
 
   Recorder& recorder_;
   PipelineBody& body_;
@@ -128,6 +151,7 @@ class SpecializedLoop {
   Value thread_;
   Value steps_before_, runs_before_;  // over these allocations; none is 0
   std::vector<Value> rooms_;          // that this step has of each operand
+  std::optional<Value> turn_;         // its number among those of a group, which is its room's
   bool has_computed_ = false;
 };
 
@@ -203,21 +227,21 @@ Value SpecializedLoop::number(const Ring& ring, const Value& step) const {
 
 void SpecializedLoop::begin_counts() {
   if (!goes_on()) return;
-  const auto count = [&](std::size_t i) { return allocations_.counts[i].at(0, at_); };
+  const std::vector<Ref>& counts = allocations_.counts;
   when_(state_is(gpu::PipelinePipeline::START, gpu::PipelinePipeline::ALONE), [&] {
-    palladium::store(count(0), Value(0));
-    palladium::store(count(1), Value(0));
+    palladium::store(counts[0], Value(0));
+    palladium::store(counts[1], Value(0));
   });
-  steps_before_ = load(count(0));
-  runs_before_ = load(count(1));
+  steps_before_ = load(counts[0]);
+  runs_before_ = load(counts[1]);
 }
 
 void SpecializedLoop::end_counts() const {
   if (!goes_on()) return;
   const Value steps = apply(Op::Add, steps_before_, blocks_.steps);
   const Value runs = apply(Op::Add, runs_before_, Value(1));
-  palladium::store(allocations_.counts[0].at(0, at_), steps);
-  palladium::store(allocations_.counts[1].at(0, at_), runs);
+  palladium::store(allocations_.counts[0], steps);
+  palladium::store(allocations_.counts[1], runs);
 }
 
 // ---- the thread that copies
@@ -272,7 +296,7 @@ ScratchTypes SpecializedLoop::numbers() const {
   ScratchTypes all;
   for (std::size_t i = blocks_.inputs; i < blocks_.operands.size(); ++i)
     if (const CutArray& o = blocks_.operands[i]; !o.is_whole && o.slots > 1)
-      all.list.push_back({"", gpu::REGS({1}, i32, at_)});
+      all.list.push_back({"", gpu::REGS({}, i32, at_)});
   return all;
 }
 
@@ -311,23 +335,86 @@ std::vector<Value> SpecializedLoop::compute(const std::vector<Ref>& given,
   return last;
 }
 
+// How many rooms each of the rings has that steps fill, where the text is to say which room it is:
+// of products that go on behind their step, which is short then. 1: it is computed.
+int SpecializedLoop::rooms_in_turn() const {
+  int rooms = 0;
+  bool goes_on_behind = false;
+  for (const Ring& ring : blocks_.rings) {
+    if (!ring.follows_grid) continue;
+    if (rooms != 0 && ring.slots != rooms) return 1;
+    rooms = ring.slots;
+    goes_on_behind = goes_on_behind || ring.delay > 0;
+  }
+  const bool are_few = blocks_.known_steps && *blocks_.known_steps < 2 * rooms;
+  return goes_on_behind && !are_few ? rooms : 1;
+}
+
+// Steps until the first room has its turn, groups of steps that go through all rooms, the rest.
 std::vector<Value> SpecializedLoop::repeat(const std::vector<Ref>& given,
+                                           std::vector<Value> carries) {
+  const Value zero(0), &steps = blocks_.steps;
+  const int rooms = rooms_in_turn();
+  if (rooms == 1) return repeat(zero, steps, given, carries);
+  Value first = zero;
+  if (goes_on()) {
+    const Value used = apply(Op::Rem, steps_before_, Value(rooms));
+    const Value left = apply(Op::Rem, apply(Op::Sub, Value(rooms), used), Value(rooms));
+    first = apply(Op::Max, apply(Op::Min, steps, left), zero);
+    carries = repeat(zero, first, given, carries);
+  }
+  const Value groups = apply(Op::Div, apply(Op::Sub, steps, first), Value(rooms));
+  const Value rest = apply(Op::Add, first, apply(Op::Mul, groups, Value(rooms)));
+  carries = repeat_groups(first, rest, rooms, given, carries);
+  return repeat(rest, steps, given, carries);
+}
+
+std::vector<Value> SpecializedLoop::repeat_groups(const Value& first, const Value& rest, int rooms,
+                                                  const std::vector<Ref>& given,
+                                                  const std::vector<Value>& init) {
+  return each_of({first, rest, {.step = rooms}}, init,
+                 [&](const Value& group, const std::vector<Value>& carries) {
+                   const Steps turns{0, rooms, {.unroll = rooms}};
+                   return each_of(turns, carries, [&](const Value& turn, const auto& carried) {
+                     turn_ = turn;
+                     std::vector<Value> next =
+                         one_step(apply(Op::Add, group, turn), given, carried);
+                     turn_.reset();
+                     return next;
+                   });
+                 });
+}
+
+std::vector<Value> SpecializedLoop::repeat(const Value& low, const Value& high,
+                                           const std::vector<Ref>& given,
                                            const std::vector<Value>& init) {
+  return each_of({low, high}, init, [&](const Value& step, const std::vector<Value>& carries) {
+    return one_step(step, given, carries);
+  });
+}
+
+std::vector<Value> SpecializedLoop::each_of(const Steps& steps, const std::vector<Value>& init,
+                                            const auto& body) const {
   const auto count = static_cast<int>(init.size());
-  const Bound lo(0, at_), hi(blocks_.steps, at_);
-  Building loop(lo, hi, {}, init.data(), count);
-  const Value step = loop.index();
+  const Bound low(steps.low, at_), high(steps.high, at_);
+  Building loop(low, high, steps.options, init.data(), count);
   std::vector<Value> carries, last;
   for (int i = 0; i < count; ++i) carries.push_back(loop.carry(i));
-  begin(step);
-  std::vector<Ref> all = refs(step);
-  for (const Ref& r : given) all.push_back(r);
-  const std::vector<Value> next =
-      trace::call_body(body_, blocks_, blocks_.indices_of(step), all, carries);
-  end(step);
+  const std::vector<Value> next = body(loop.index(), carries);
   loop.close(next.data(), count);
   for (int i = 0; i < count; ++i) last.push_back(loop.result(i));
   return last;
+}
+
+std::vector<Value> SpecializedLoop::one_step(const Value& step, const std::vector<Ref>& given,
+                                             const std::vector<Value>& carries) {
+  begin(step);
+  std::vector<Ref> all = refs(step);
+  for (const Ref& r : given) all.push_back(r);
+  std::vector<Value> next =
+      trace::call_body(body_, blocks_, blocks_.indices_of(step), all, carries);
+  end(step);
+  return next;
 }
 
 void SpecializedLoop::begin(const Value& step) {
@@ -352,8 +439,7 @@ std::vector<Ref> SpecializedLoop::refs(const Value& step) const {
   for (std::size_t r = 0; options_.manual_consumed_barriers && r < blocks_.rings.size(); ++r) {
     const Ring& ring = blocks_.rings[r];
     if (!ring.follows_grid) continue;
-    const Value before = apply(Op::Add, step, Value(ring.slots - ring.delay));
-    all.push_back(consumed(r, room_of(ring, ring.delay == 0 ? step : before)));
+    all.push_back(consumed(r, room_before(ring, step, ring.delay)));
   }
   return all;
 }
@@ -368,11 +454,12 @@ void SpecializedLoop::end(const Value& step) {
 // What the step `delay` before has read.
 void SpecializedLoop::release(std::size_t r, const Value& step) const {
   const Ring& ring = blocks_.rings[r];
-  if (ring.delay == 0) return gpu::barrier_arrive(consumed(r, room_of(ring, step)), at_);
-  when_(apply(Op::Ge, step, Value(ring.delay)), [&] {
-    const Value before = apply(Op::Sub, step, Value(ring.delay));
-    gpu::barrier_arrive(consumed(r, room_of(ring, before)), at_);
-  });
+  const auto arrive = [&] {
+    gpu::barrier_arrive(consumed(r, room_before(ring, step, ring.delay)), at_);
+  };
+  if (ring.delay == 0) return arrive();
+  when_(ring.delay == 1 ? apply(Op::Ne, step, Value(0)) : apply(Op::Ge, step, Value(ring.delay)),
+        arrive);
 }
 
 // Products of the last steps may be under way.
