@@ -171,9 +171,8 @@ void report_emulator() {
                             .tile = {128, 256, 64},
                             .params = {.num_warps = 8, .persistent = true}});
   const double by_call = emulated(call.kernel, x, y);
-  std::printf(
-      "%-46s %9.1f ms   target <= 1.2 x by pallas_call   (%.1f ms, %.2f x)\n",
-      "emulator, product 512^3 by hand", by_hand, by_call, by_hand / by_call);
+  std::printf("%-46s %9.1f ms   target <= 1.2 x by pallas_call   (%.1f ms, %.2f x)\n",
+              "emulator, product 512^3 by hand", by_hand, by_call, by_hand / by_call);
 }
 
 }  // namespace
@@ -183,7 +182,8 @@ int main(int argc, char** argv) try {
   const bool given = argc == 3 && std::string_view(argv[1]) == "--out";
   const std::string out =
       given ? argv[2] : (std::filesystem::temp_directory_path() / "palladium-mosaic").string();
-  report_compile("matmul by hand", [] { return matmul_by_hand(4096); }, 250);
+  report_compile(
+      "matmul by hand", [] { return matmul_by_hand(4096); }, 250);
   report_compile("attention by hand", attention_by_hand, 350);
   report_layouts();
   report_emulator();
