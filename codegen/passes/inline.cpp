@@ -132,7 +132,9 @@ class Text {
       if (w.residency() == lowered::Residency::registers)
         fail("is a block that is in registers: give it memory_space = plgpu::SMEM");
       if (w.storage() && l_.storages[w.storage()].shared().swizzle > 0)
-        fail("lies swizzled, as products read it; a text is given memory that lies in rows");
+        fail(
+            "lies swizzled, as products read it, and a text is given memory that lies in rows: "
+            "give it a copy, room[pl::_] = ref[pl::_], or the value ref[pl::_]");
     }
   }
 

@@ -457,4 +457,31 @@ TEST_CASE("a text in a batch is run for each element of it") {
   });
 }
 
+TEST_CASE("a text is given no memory that lies swizzled, but a copy of it or its value") {
+  const auto k = [](bool copies) {
+    return gpu::kernel(
+        [=](Ref x, Ref o, Ref s, Ref room, Ref b) {
+          gpu::copy_gmem_to_smem(x, s, b);
+          gpu::barrier_wait(b);
+          if (copies) room[_] = s[_];
+          gpu::inline_cuda("const i32 i = i32(pl::thread()); o(i, 1) = m(i, 2);",
+                           {{"m", copies ? room : s, gpu::reads}, {"o", o, gpu::writes}},
+                           {.name = "moved", .interpret = [&] {
+                              o[{_, 1}] = s[{_, 2}];
+                            }});
+        },
+        {.name = "swizzled",
+         .out_type = {{128, 64}, f16},
+         .scratch_types = {gpu::SMEM({128, 64}, f16, {.transforms = {gpu::SwizzleTransform(128)}}),
+                           gpu::SMEM({128, 64}, f16), gpu::Barrier()}});
+  };
+  const Array x = counted({128, 64}).astype(f16);
+  const Array o = k(true).on(Target::emulator)(x).astype(f32);
+  CHECK(o.data<float>()[64 * 3 + 1] == 64 * 3 + 2);
+  CHECK_THAT(refused([&] { k(false).on(Target::emulator)(x); }),
+             ContainsSubstring("inline_cuda: 'm' lies swizzled, as products read it, and a text is "
+                               "given memory that lies in rows: give it a copy, room[pl::_] = "
+                               "ref[pl::_], or the value ref[pl::_]"));
+}
+
 }  // namespace inlined

@@ -1,4 +1,6 @@
 // What CompilerParams take of Mosaic GPU's names.
+#include <cmath>
+
 #include "tests/mosaic/mosaic.hpp"
 
 using namespace palladium;
@@ -55,6 +57,43 @@ TEST_CASE("unsafe_no_auto_barriers leaves to the body who waits for whom") {
                    .lower(ShapeDtype{{8}, f32});
              }),
              ContainsSubstring("unsafe_no_auto_barriers is for a kernel over a mesh"));
+}
+
+// Sums along both dimensions, in warps and across them.
+Kernel summed_up(int scratch_bytes) {
+  return gpu::kernel(
+      [](Ref x, Ref down, Ref all) {
+        const Value v = gpu::load(x, {.layout = gpu::Layout::WGMMA});
+        down[_] = pl::sum(v, {.axis = 0});
+        all[0] = pl::sum(v);
+      },
+      {.name = "summed_up",
+       .out_type = {{{64}, f32}, {{1}, f32}},
+       .compiler_params = {.reduction_scratch_bytes = scratch_bytes}});
+}
+
+// Here each reduction has the memory that it needs, and of each warpgroup its own.
+TEST_CASE(
+    "however much memory reductions are allowed, they wait as often, for the same bits [M13] "
+    "[M14]") {
+  const Array x = make_array<float>(
+      {128, 64}, [](std::int64_t i) { return 1.0f / static_cast<float>(i % 97 + 1); });
+  for_each_target("sums", [&](Target target) {
+    const auto sums = [&](int bytes) {
+      const auto [down, all] = summed_up(bytes).on(target)(on(target, x)).unpack<2>();
+      std::vector<float> both = elements<float>(down);
+      both.push_back(elements<float>(all)[0]);
+      return both;
+    };
+    const std::vector<float> least = sums(0);
+    CHECK((sums(1024) == least && sums(2048) == least));
+    double expected = 0;
+    for (std::int64_t i = 0; i < 128; ++i) expected += x.data<float>()[i * 64];
+    CHECK(std::abs(least[0] - expected) < 1e-4);
+  });
+  const ShapeDtype type{{128, 64}, f32};
+  CHECK(summed_up(0).lower(type).cuda_source({.arch = "sm_90a"}) ==
+        summed_up(2048).lower(type).cuda_source({.arch = "sm_90a"}));
 }
 
 TEST_CASE("max_concurrent_steps is num_stages, and what is accepted changes no kernel [M13]") {

@@ -154,6 +154,62 @@ TEST_CASE("a member that is copied to while another is read is a race, with both
              ContainsSubstring("race on") && ContainsSubstring("unions_test.cpp"));
 }
 
+// One warpgroup of the first body fills a member, two of the second add to it, the first sends what
+// they have made, which lies over what it had filled, and has memory of its own besides.
+Kernel in_bodies(bool meets) {
+  const auto fills = [=](Ref x, Ref o, Ref in, Ref out, Ref there, Ref made, Ref read) {
+    gpu::copy_gmem_to_smem(x, in, there);
+    run_scoped(
+        [&](Ref a, Ref b) {
+          a[_] = full({64}, 2.0f, f32);
+          const Value two = a[_];
+          b[_] = two.astype(i32);
+          const Value more = b[_];
+          gpu::barrier_wait(made);
+          o[1] = pl::sum(out[_]) + pl::sum(more.astype(f32));
+        },
+        {gpu::RefUnion({gpu::SMEM({64}, f32), gpu::SMEM({64}, i32)})});
+    (void)read;
+  };
+  const auto adds = [=](Ref, Ref o, Ref in, Ref out, Ref there, Ref made, Ref read) {
+    const Value wg = axis_index("b");
+    gpu::barrier_wait(there);
+    const Value half = in[ds(wg * 64, 64)];
+    if (meets) {
+      gpu::barrier_arrive(read);
+      gpu::barrier_wait(read);
+    }
+    out[ds(wg * 32, 32)] = half[ds(0, 32)] + half[ds(32, 32)];
+    pl::when(wg == 0, [&] { o[0] = 5; });
+    gpu::barrier_arrive(made);
+  };
+  return pl::kernel(
+      {fills, adds},
+      pl::KernelOptions{
+          .name = "in_bodies",
+          .out_type = {{2}, f32},
+          .mesh = {gpu::Mesh{.num_threads = 1, .thread_name = "a"},
+                   gpu::Mesh{.num_threads = 2, .thread_name = "b"}},
+          .scratch_types = {gpu::RefUnion({gpu::SMEM({128}, f32), gpu::SMEM({64}, f32)}),
+                            gpu::Barrier(), gpu::Barrier({.num_arrivals = 2}),
+                            gpu::Barrier({.num_arrivals = 2})},
+          .interpret = InterpretParams{.detect_races = true}});
+}
+
+TEST_CASE("several bodies have a union in common, and one of them another of its own") {
+  for_each_target("in_bodies", [](Target target) {
+    const std::vector<float> o =
+        elements<float>(in_bodies(true).on(target)(on(target, counted({128}))));
+    CHECK((o[0] == 5 && o[1] == 127 * 64 + 128));
+  });
+  CHECK_THAT(refused([] { in_bodies(false).on(Target::interpreter)(counted({128})); }),
+             ContainsSubstring("race on"));
+  CHECK_THAT(verdict_of(in_bodies(true), {ShapeDtype{{128}, f32}}),
+             Catch::Matchers::StartsWith("good"));
+  CHECK_THAT(verdict_of(in_bodies(false), {ShapeDtype{{128}, f32}}),
+             Catch::Matchers::StartsWith("counterexample"));
+}
+
 TEST_CASE("unions of what is no shared memory, or of nothing, are refused") {
   CHECK_THAT(refused([] { gpu::RefUnion({}); }), ContainsSubstring("a union has members"));
   CHECK_THAT(
