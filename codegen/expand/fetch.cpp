@@ -60,6 +60,8 @@ const char* reduction(graph::Update how) {
   case graph::Update::max: return "reduce_max";
   case graph::Update::bit_and: return "reduce_and";
   case graph::Update::bit_or: return "reduce_or";
+  case graph::Update::increment: return "reduce_inc";
+  case graph::Update::decrement: return "reduce_dec";
   default: return "reduce_xor";
   }
 }
@@ -117,6 +119,9 @@ void Expander::declare_tensor_maps() {
 // One thread of the agent, of each where Pallas threads go through one body. Asked where it is
 // needed: ptxas then knows that there is only one.
 ExprId Expander::elected() {
+  if (in_warps_)
+    return l_.machine.has_tma() ? e_.call(Row::elect_one, bool_, {})
+                                : e_.plain(Operator::equal, lane(), number(0), bool_);
   if (!l_.machine.has_tma()) return e_.plain(Operator::equal, thread_, number(0), bool_);
   if ((!agent_.is_known || agent_.count > 1) && l_.warpgroups == 1) return elected_of_block();
   const ExprId first = e_.plain(Operator::equal, warp_, number(0), bool_);

@@ -313,7 +313,7 @@ void Expander::expand_one(const lowered::Arrive& a) {
         .function = Row::mbarrier_arrive_expect_tx,
         .args = {barrier_address(a.barrier, slot_of(a.barrier, a.slot)), number(a.bytes)}});
   std::vector<ExprId> conditions;
-  if (l_.barriers[a.barrier].by_warps) {
+  if (l_.barriers[a.barrier].by_warps || in_warps_) {
     b_.add(thread::Sync{.whole_warps = true});
     conditions.push_back(
         b_.let_once("tells_for_warp", false, e_.plain(Operator::equal, lane(), number(0), bool_)));

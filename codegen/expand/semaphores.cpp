@@ -25,9 +25,10 @@ void Expander::expand_one(const lowered::Semaphore& s) {
     b_.add(thread::Call{.function = Row::delay, .args = {scalar(i.args[0])}});
     return;
   }
-  const bool of_block = graph::counting(g_, i) == graph::Counting::block;
+  constexpr const char* scopes[] = {"block", "cluster", "gpu", "system_scope"};
+  const char* const scope = scopes[static_cast<int>(graph::hearing(g_, i))];
   const lowered::Redirects none;
-  thread::Call call{.function = Row::semaphore_signal, .templates = {of_block}};
+  thread::Call call{.function = Row::semaphore_signal, .templates = {thread::Named{scope}}};
   call.args = {Nest(*this, none).pointer_to(i.args[0])};
   if (i.op == graph::Op::SemaphoreRead) {
     call.function = Row::semaphore_read;

@@ -9,19 +9,26 @@ using graph::MemoryView;
 
 namespace {
 
-Row function_of(graph::Update how, bool shared) {
-  constexpr std::pair<Row, Row> functions[graph::num_updates] = {
-      {Row::atomic_add, Row::atomic_add_shared},
-      {Row::atomic_max, Row::atomic_max_shared},
-      {Row::atomic_min, Row::atomic_min_shared},
-      {Row::atomic_and, Row::atomic_and_shared},
-      {Row::atomic_or, Row::atomic_or_shared},
-      {Row::atomic_xor, Row::atomic_xor_shared},
-      {Row::atomic_exchange, Row::atomic_exchange_shared},
-      {Row::atomic_compare_exchange, Row::atomic_compare_exchange_shared},
+// In global memory, in that of the block, and in that of another one.
+Row function_of(graph::Update how, const Address& a) {
+  struct Functions {
+    Row global, shared, cluster;
   };
-  const auto [global, in_block] = functions[static_cast<int>(how)];
-  return shared ? in_block : global;
+  constexpr Row none = Row::atomic_add;  // there is none, and graphs ask for none
+  constexpr Functions functions[graph::num_updates] = {
+      {Row::atomic_add, Row::atomic_add_shared, Row::atomic_add_cluster},
+      {Row::atomic_max, Row::atomic_max_shared, Row::atomic_max_cluster},
+      {Row::atomic_min, Row::atomic_min_shared, Row::atomic_min_cluster},
+      {Row::atomic_and, Row::atomic_and_shared, Row::atomic_and_cluster},
+      {Row::atomic_or, Row::atomic_or_shared, Row::atomic_or_cluster},
+      {Row::atomic_xor, Row::atomic_xor_shared, Row::atomic_xor_cluster},
+      {Row::atomic_exchange, Row::atomic_exchange_shared, none},
+      {Row::atomic_compare_exchange, Row::atomic_compare_exchange_shared, none},
+      {Row::atomic_inc, none, none},
+      {Row::atomic_dec, none, none},
+  };
+  const Functions& f = functions[static_cast<int>(how)];
+  return a.peer ? f.cluster : a.shared ? f.shared : f.global;
 }
 
 }  // namespace
@@ -67,7 +74,7 @@ ExprId Nest::update_element(const lowered::Update& s, Address a, ExprId value, E
   };
   const ExprId x = variable(value);
   thread::Update update{
-      .access = {.function = function_of(how, a.shared), .place = place_of(a), .test = test},
+      .access = {.function = function_of(how, a), .place = place_of(a), .test = test},
       .args = {x},
       .to = s.storage ? x : no_expr};
   if (expected != no_expr) update.args.insert(update.args.begin(), variable(expected));

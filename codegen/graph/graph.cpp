@@ -335,6 +335,13 @@ bool blocks_may_wait(const Graph& g, Counting least) {
 
 bool waits_by_taking(const Inst& wait) { return wait.attr.ints[0] != 0; }
 
+Hearing hearing(const Graph& g, const Inst& semaphore_op) {
+  const std::vector<std::int64_t>& said = semaphore_op.attr.ints;
+  const std::size_t at = semaphore_op.op == Op::SemaphoreWait ? 1 : 0;
+  if (said.size() > at) return Hearing{static_cast<std::uint8_t>(said[at])};
+  return counting(g, semaphore_op) == Counting::block ? Hearing::block : Hearing::gpu;
+}
+
 bool has_semaphores(const Graph& g) {
   return std::any_of(g.insts.begin(), g.insts.end(),
                      [](const Inst& inst) { return is_semaphore_op(inst.op); });
@@ -506,13 +513,15 @@ std::size_t result_of(const Inst& get) { return static_cast<std::size_t>(get.att
 Update update_of(const Inst& atomic) { return static_cast<Update>(atomic.attr.ints[2]); }
 
 const char* name_of(Update update) {
-  constexpr const char* names[num_updates] = {"atomic_add",  "atomic_max", "atomic_min",
-                                              "atomic_and",  "atomic_or",  "atomic_xor",
-                                              "atomic_xchg", "atomic_cas"};
+  constexpr const char* names[num_updates] = {
+      "atomic_add", "atomic_max",  "atomic_min", "atomic_and", "atomic_or",
+      "atomic_xor", "atomic_xchg", "atomic_cas", "atomic_inc", "atomic_dec"};
   return names[static_cast<int>(update)];
 }
 
 bool updates(Update update, DType dtype) {
+  if (update == Update::increment || update == Update::decrement)
+    return dtype == u32 || dtype == i32;
   if (!dtype.is_float()) return dtype.is_integer() && !dtype.is_packed();
   switch (update) {
   case Update::add:

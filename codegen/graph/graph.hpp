@@ -418,9 +418,22 @@ std::size_t result_of(const Inst& get);
 /// What an InlineCuda gives.
 std::vector<Type> result_types(const Inst& inline_cuda);
 
-/// What an Atomic makes of an element and its operand.
-enum class Update : std::int64_t { add, max, min, bit_and, bit_or, bit_xor, exchange, compare };
-inline constexpr int num_updates = 8;
+/// What an Atomic makes of an element and its operand. As natural numbers an increment makes one
+/// more of the element, 0 of what is not less than the operand; a decrement one less, the operand
+/// of 0 and of what is greater.
+enum class Update : std::int64_t {
+  add,
+  max,
+  min,
+  bit_and,
+  bit_or,
+  bit_xor,
+  exchange,
+  compare,
+  increment,
+  decrement
+};
+inline constexpr int num_updates = 10;
 /// "atomic_add"
 const char* name_of(Update update);
 /// Whether elements of the dtype can be updated so, by every target.
@@ -528,6 +541,10 @@ Counting counting(const Graph& g, const Inst& semaphore_op);
 bool blocks_may_wait(const Graph& g, Counting least = Counting::cluster);
 /// Whether a SemaphoreWait takes from the count what it waited for.
 bool waits_by_taking(const Inst& wait);
+/// Who hears by a semaphore what was done before a signal: the block, its cluster, the GPU, or
+/// everybody; as the operation says, else those who count with it.
+enum class Hearing : std::uint8_t { block, cluster, gpu, system };
+Hearing hearing(const Graph& g, const Inst& semaphore_op);
 
 /// Whether it has a text.
 constexpr bool says_something(Op op) {

@@ -378,7 +378,11 @@ Type rule_semaphore(const Context& c) {
   if (!view.shape.empty())
     c.fail("expected one semaphore, given " + text(view) + "; choose one: s.at({i})");
   if (view.dtype != i32) c.fail("expected a semaphore of i32, given " + text(view));
-  expect_ints(c, c.op == Op::SemaphoreWait ? 1 : 0);
+  const std::size_t plain = c.op == Op::SemaphoreWait ? 1 : 0;
+  const bool says_who = c.op != Op::SemaphoreRead && c.ints().size() > plain;
+  expect_ints(c, plain + (says_who ? 1 : 0));
+  if (says_who && (c.ints().back() < 0 || c.ints().back() > 3))
+    c.fail("there is no memory scope " + std::to_string(c.ints().back()));
   if (c.op == Op::SemaphoreRead) return Type::value(i32);
   expect_scalar(c, 1, i32, c.op == Op::SemaphoreWait ? "what is waited for" : "the increment");
   return Type::none();

@@ -105,9 +105,9 @@ Type rule_reduce_to_global(const Context& c) {
   expect_ints(c, 3);
   expect_copied(c);
   const std::int64_t how = c.ints()[2];
-  constexpr auto last = static_cast<std::int64_t>(Update::bit_xor);
-  if (how < 0 || how > last) c.fail("there is no reduction " + std::to_string(how));
   const Update update{how};
+  if (how < 0 || how >= num_updates || update == Update::exchange || update == Update::compare)
+    c.fail("there is no reduction " + std::to_string(how));
   if (const DType dtype = c.type(0).dtype; !updates(update, dtype))
     c.fail(std::string(name_of(update)) + " does not support " + dtype.name() + ", but " +
            dtypes_of(update));

@@ -210,10 +210,17 @@ Type rule_swap(const Context& c) { return rule_load(c); }
 
 Type rule_atomic(const Context& c) {
   const Type type = rule_load(c);
-  expect_own_block(c, c.args[0]);
   const std::int64_t how = c.ints()[2];
   if (how < 0 || how >= num_updates) c.fail("there is no update " + std::to_string(how));
   const Update update{how};
+  const bool is_peer = c.graph.peer(c.args[0]) != no_value;
+  if (is_peer && (update > Update::bit_xor || !type.dtype.is_integer() || type.dtype.bytes() < 4))
+    c.fail(
+        "memory of another block of the cluster takes atomic_add, _max, _min, _and, _or and "
+        "_xor of i32, u32, i64 and u64, given " +
+        std::string(name_of(update)) + " of " + type.dtype.name());
+  if (update > Update::compare && memory(c).space != Space::gmem)
+    c.fail(std::string(name_of(update)) + " is of arrays in global memory");
   if (!updates(update, type.dtype))
     c.fail(std::string(name_of(update)) + " does not support " + type.dtype.name() + ", but " +
            dtypes_of(update));

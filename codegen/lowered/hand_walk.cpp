@@ -93,7 +93,10 @@ class Walk {
       }
       region(inst.regions[0]);
       return hand_on(v, inst.regions[0]);
-    case Op::Warps: return region(inst.regions[0]);
+    case Op::Warps:
+      if (acts(inst.regions[0]))
+        return stop(v, "what warps of a thread do each for itself is not followed");
+      return region(inst.regions[0]);
     case Op::Get: return get(v, inst);
     default: break;
     }
@@ -102,6 +105,14 @@ class Walk {
       return;
     }
     memory(v, inst);
+  }
+
+  // Whether something is done there to barriers or copies.
+  bool acts(RegionId r) const {
+    return std::ranges::any_of(g_[r].insts, [&](ValueId v) {
+      return graph::is_async_op(g_[v].op) ||
+             std::ranges::any_of(g_[v].regions, [&](RegionId inner) { return acts(inner); });
+    });
   }
 
   // ---- control

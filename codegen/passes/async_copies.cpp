@@ -4,6 +4,7 @@
 #include "codegen/passes/async_copies.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "codegen/base/dim.hpp"
@@ -27,6 +28,8 @@ class Legalization {
 
   void run() {
     const Analysis a(g_);
+    for (const ValueId v : a.order)
+      if (g_[v].op == Op::Warps) find_of_warps(g_[v].regions[0]);
     for (const ValueId v : a.order) {
       if (!graph::is_async_op(g_[v].op)) continue;
       expect_barriers(v);
@@ -41,6 +44,7 @@ class Legalization {
       if (!fetches && l_.machine.has_tma() &&
           (is_box(v, why) || fetches_.is_run_of_bytes(v, panels_)))
         continue;
+      if (of_warps_.contains(v)) refuse_of_warp(v, why);
       if (!fetches && l_.machine.has_tma()) tell(v, why);
       copy_by_threads(v);
     }
@@ -48,6 +52,23 @@ class Legalization {
   }
 
  private:
+  void find_of_warps(graph::RegionId r) {
+    for (const ValueId v : g_[r].insts) {
+      of_warps_.insert(v);
+      for (const graph::RegionId inner : g_[v].regions) find_of_warps(inner);
+    }
+  }
+
+  [[noreturn]] void refuse_of_warp(ValueId copy, const std::string& why) const {
+    throw CompileError(
+        g_.location(copy),
+        fmt::format("{}: a warp of a WarpMesh copies by TMA alone, {}; outside of it threads copy",
+                    graph::info(g_[copy].op).name,
+                    l_.machine.has_tma()
+                        ? "which cannot, because " + why
+                        : fmt::format("which sm_{} has not", l_.machine.compute_capability)));
+  }
+
   void expect_barriers(ValueId v) const {
     if (graph::is_product_by_hand(g_[v].op) && !l_.machine.has_wgmma())
       throw CompileError(g_.location(v),
@@ -323,14 +344,15 @@ class Legalization {
   graph::Graph& g_;
   Fetches fetches_;
   Panels panels_;
+  std::set<ValueId> of_warps_;
 };
 
 // ---- statements
 
 class ByHand {
  public:
-  ByHand(Program& l, ValueId v, Statements& out)
-      : l_(l), g_(l.graph), v_(v), inst_(l.graph[v]), out_(out) {}
+  ByHand(Program& l, ValueId v, bool in_warps, Statements& out)
+      : l_(l), g_(l.graph), v_(v), inst_(l.graph[v]), in_warps_(in_warps), out_(out) {}
 
   void run() {
     switch (inst_.op) {
@@ -402,7 +424,10 @@ class ByHand {
   // As it changes what is waited for next, it is done whether or not somebody uses what it says.
   void test() {
     const auto shared = [&] {
-      return l_.add_storage({.in = Shared{.row_stride = 1}, .dtype = i32, .shape = {1}, .of = v_});
+      return l_.add_storage({.in = Shared{.row_stride = 1, .per_warp = in_warps_},
+                             .dtype = i32,
+                             .shape = {1},
+                             .of = v_});
     };
     StorageId told = l_.storage_of[v_];
     if (!told) told = l_.add_storage({.in = OneElement{}, .dtype = bool_, .of = v_});
@@ -496,6 +521,7 @@ class ByHand {
   const graph::Graph& g_;
   ValueId v_;
   const Inst& inst_;
+  const bool in_warps_;
   Statements& out_;
 };
 
@@ -513,6 +539,8 @@ void end_by_hand(const Program& l, Statements& out) {
   if (graph::reach_other_blocks(l.graph)) out.push_back({Sync{Sync::Of::cluster}, l.graph.at});
 }
 
-void add_by_hand(Program& l, ValueId v, Statements& out) { ByHand(l, v, out).run(); }
+void add_by_hand(Program& l, ValueId v, bool in_warps, Statements& out) {
+  ByHand(l, v, in_warps, out).run();
+}
 
 }  // namespace palladium::passes

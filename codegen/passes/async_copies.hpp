@@ -7,7 +7,7 @@ namespace palladium::passes {
 
 /// Adds the statements of an operation on barriers or copies, which legalize_async_copies has left
 /// to be one.
-void add_by_hand(Program& l, ValueId v, Statements& out);
+void add_by_hand(Program& l, ValueId v, bool in_warps, Statements& out);
 /// Behind the store that a fetch by hand is.
 void close_fetch(const Program& l, ValueId v, Statements& out);
 /// Behind all that an agent does: no block ends while others of its cluster may touch what it has.

@@ -203,6 +203,8 @@ bool reduces(graph::Update how, DType t) {
     return t == i32 || t == u32 || t == u64 || t == f32 || t == f16 || t == bf16;
   case graph::Update::min:
   case graph::Update::max: return t == i32 || t == u32 || is_wide || t == f16 || t == bf16;
+  case graph::Update::increment:
+  case graph::Update::decrement: return t == u32;
   default: return t == i32 || t == u32 || is_wide;
   }
 }

@@ -160,7 +160,7 @@ class Building {
     case Op::AwaitProducts:
     case Op::SetMaxRegisters:
     case Op::GridDependencyWait:
-    case Op::LaunchDependents: add_by_hand(l_, v, out); return;
+    case Op::LaunchDependents: add_by_hand(l_, v, in_warps_, out); return;
     case Op::Swap:
       assign(out, v, l_.storage_of[v]);
       store(out, v);

@@ -1,6 +1,7 @@
 // What bodies of kernels over meshes say of tensor cores: accumulators, and how shared memory lies.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "codegen/trace/recorder.hpp"
@@ -8,9 +9,10 @@
 
 namespace palladium::trace {
 
-/// The recorder; CompileError where `what` is not done by a whole Pallas thread of a kernel over a
-/// mesh.
-Recorder& recorder_by_hand(const char* what, Location at);
+/// Who may say something: a whole Pallas thread, or a warp of it in a WarpMesh, too.
+enum class By : std::uint8_t { threads, warps_too };
+/// The recorder; CompileError where `what` is not said by such of a kernel over a mesh.
+Recorder& recorder_by_hand(const char* what, Location at, By by = By::threads);
 
 bool is_accumulator(const Recorder& recorder, ValueId view);
 /// The value of an accumulator, or of a static slice of one, behind a wait for all products but the

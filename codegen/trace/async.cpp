@@ -14,14 +14,14 @@
 
 namespace palladium {
 
-trace::Recorder& trace::recorder_by_hand(const char* what, Location at) {
+trace::Recorder& trace::recorder_by_hand(const char* what, Location at, By by) {
   Recorder& recorder = Recorder::current(what, at);
   if (!recorder.may_capture)
     throw CompileError(at,
                        std::string(what) + ": kernel '" + recorder.graph.name +
                            "' is no pl::kernel, whose threads alone wait for each other and for "
                            "copies by hand");
-  if (recorder.warp_axis)
+  if (recorder.warp_axis && by == By::threads)
     throw CompileError(
         at, std::string(what) + ": in a WarpMesh; it is done by a whole Pallas thread, outside");
   return recorder;
@@ -31,6 +31,7 @@ namespace {
 
 using detail::Access;
 using trace::Attr;
+using trace::By;
 using trace::Op;
 using trace::Recorder;
 using trace::recorder_by_hand;
@@ -115,7 +116,7 @@ void record(Recorder& recorder, Op op, std::vector<ValueId> args, Attr attr, Loc
 }
 
 void record_barrier(Op op, const Ref& barrier, const char* what, Location at) {
-  Recorder& recorder = recorder_by_hand(what, at);
+  Recorder& recorder = recorder_by_hand(what, at, By::warps_too);
   const OneBarrier one = one_barrier(recorder, barrier, what, at);
   record(recorder, op, {one.all, one.number}, {}, at);
   recorder.note_write(one.all);
@@ -129,18 +130,19 @@ void where(const MaybeValue& predicate, const F& f, const G& g) {
 }
 
 // The number of a graph::Update.
-std::int64_t reduction(std::string_view name, const char* what, Location at) {
+std::int64_t reduction(std::string_view name, const char* what, const char* option, Location at) {
   using Named = std::pair<const char*, graph::Update>;
   std::string all;
   for (const auto& [known, update] :
        {Named{"add", graph::Update::add}, Named{"min", graph::Update::min},
         Named{"max", graph::Update::max}, Named{"and", graph::Update::bit_and},
-        Named{"or", graph::Update::bit_or}, Named{"xor", graph::Update::bit_xor}}) {
+        Named{"or", graph::Update::bit_or}, Named{"xor", graph::Update::bit_xor},
+        Named{"inc", graph::Update::increment}, Named{"dec", graph::Update::decrement}}) {
     if (name == known) return static_cast<std::int64_t>(update);
     all += (all.empty() ? "" : ", ") + std::string(known);
   }
-  throw CompileError(
-      at, std::string(what) + ": there is no reduction_op '" + std::string(name) + "', but " + all);
+  throw CompileError(at, std::string(what) + ": there is no " + option + " '" + std::string(name) +
+                             "', but " + all);
 }
 
 graph::Beyond beyond_of(gpu::OOBFillMode mode) {
@@ -191,7 +193,7 @@ Ref own_part(Recorder& recorder, const Ref& src, const Ref& dst,
 
 void gpu::barrier_arrive(const Ref& barrier, Location at) {
   const char* const what = "barrier_arrive";
-  Recorder& recorder = recorder_by_hand(what, at);
+  Recorder& recorder = recorder_by_hand(what, at, By::warps_too);
   const OneBarrier one = one_barrier(recorder, barrier, what, at);
   record(recorder, Op::BarrierArrive, {one.all, one.number}, {}, at);
   for (const auto& [root, groups] : recorder.cluster_barriers)
@@ -207,7 +209,7 @@ void gpu::barrier_wait(const Ref& barrier, Location at) {
 
 Effect gpu::barrier_test(const Ref& barrier, const detail::Expression& expression) {
   const Location at = Access::at(expression);
-  Recorder& recorder = recorder_by_hand("barrier_test", at);
+  Recorder& recorder = recorder_by_hand("barrier_test", at, By::warps_too);
   const OneBarrier one = one_barrier(recorder, barrier, "barrier_test", at);
   const int memory = recorder.memory_of(one.all);
   const Touched touched{{memory}, {memory}};
@@ -240,7 +242,12 @@ void gpu::async_store_smem(const Operand& value, const Ref& ref, const Ref& barr
                                ": plgpu::cluster_ref(ref, {{\"x\", i}}), or .cluster_idx and "
                                ".cluster_dim");
   const OneBarrier one = one_barrier(recorder, barrier, what, at);
-  recorder.builder().store(view, recorder.typed(stored, what, at), graph::no_value, at);
+  const ValueId all = recorder.typed(stored, what, at);
+  if (options.atomic == nullptr)
+    recorder.builder().store(view, all, graph::no_value, at);
+  else
+    recorder.builder().atomic(graph::Update{reduction(options.atomic, what, "atomic", at)}, view,
+                              all, graph::no_value, graph::no_value, at);
   recorder.note_write(view);
   record(recorder, Op::BarrierArrive, {one.all, one.number, recorder.graph[peer].args[1]}, {}, at);
   recorder.note_write(one.all);
@@ -249,7 +256,7 @@ void gpu::async_store_smem(const Operand& value, const Ref& ref, const Ref& barr
 void gpu::copy_gmem_to_smem(const Ref& src, const Ref& dst, const Ref& barrier,
                             CopyGmemToSmemOptions options, Location at) {
   const char* const what = "copy_gmem_to_smem";
-  Recorder& recorder = recorder_by_hand(what, at);
+  Recorder& recorder = recorder_by_hand(what, at, By::warps_too);
   const std::int64_t axes = trace::cluster_axes(recorder, options.collective_axes, what, at);
   const Ref source = options.partitioned ? own_part(recorder, src, dst, options, at) : src;
   const ValueId from = recorder.id(source, what, at), to = recorder.id(dst, what, at);
@@ -304,12 +311,12 @@ void gpu::async_prefetch(const Ref& ref, Location at) {
 void gpu::copy_smem_to_gmem(const Ref& src, const Ref& dst, CopySmemToGmemOptions options,
                             Location at) {
   const char* const what = "copy_smem_to_gmem";
-  Recorder& recorder = recorder_by_hand(what, at);
+  Recorder& recorder = recorder_by_hand(what, at, By::warps_too);
   const ValueId from = recorder.id(src, what, at), to = recorder.id(dst, what, at);
   recorder.expect_writable(to, what, at);
   Attr how;
   if (options.reduction_op != nullptr)
-    how.ints = {0, 0, reduction(options.reduction_op, what, at)};
+    how.ints = {0, 0, reduction(options.reduction_op, what, "reduction_op", at)};
   else if (options.clipped)
     how.ints = {static_cast<std::int64_t>(graph::Beyond::dropped)};
   if (options.reduction_op != nullptr && options.clipped)
@@ -327,15 +334,16 @@ void gpu::copy_smem_to_gmem(const Ref& src, const Ref& dst, CopySmemToGmemOption
 }
 
 void gpu::commit_smem(Location at) {
-  record(recorder_by_hand("commit_smem", at), Op::CommitShared, {}, {}, at);
+  record(recorder_by_hand("commit_smem", at, By::warps_too), Op::CommitShared, {}, {}, at);
 }
 
 void gpu::commit_smem_to_gmem_group(Location at) {
-  record(recorder_by_hand("commit_smem_to_gmem_group", at), Op::CloseCopies, {}, {}, at);
+  const char* const what = "commit_smem_to_gmem_group";
+  record(recorder_by_hand(what, at, By::warps_too), Op::CloseCopies, {}, {}, at);
 }
 
 void gpu::wait_smem_to_gmem(int n, WaitSmemToGmemOptions options, Location at) {
-  Recorder& recorder = recorder_by_hand("wait_smem_to_gmem", at);
+  Recorder& recorder = recorder_by_hand("wait_smem_to_gmem", at, By::warps_too);
   if (n < 0)
     throw CompileError(at,
                        "wait_smem_to_gmem: expected 0 or more groups that may be under way, "

@@ -1,7 +1,11 @@
 // Semaphores, delays, and memory of the launch.
 #include "palladium/semaphore.hpp"
 
+#include <string>
+#include <string_view>
+
 #include "codegen/trace/body.hpp"
+#include "codegen/trace/tracer.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium {
@@ -18,6 +22,18 @@ namespace {
 ValueId counted(Recorder& recorder, const Operand& operand, const char* what, const char* role) {
   const Location at = trace::location(operand);
   return recorder.i32_scalar(trace::resolve(operand), what, role, at);
+}
+
+// The number of a graph::Hearing.
+void add_scope(std::vector<std::int64_t>& ints, const char* scope, const char* what, Location at) {
+  if (scope == nullptr) return;
+  std::int64_t number = 0;
+  for (const char* const known : {"cta", "cluster", "gpu", "sys"}) {
+    if (std::string_view(scope) == known) return ints.push_back(number);
+    ++number;
+  }
+  throw CompileError(at, std::string(what) + ": there is no memory_scope '" + scope +
+                             "', but cta, cluster, gpu and sys");
 }
 
 }  // namespace
@@ -37,12 +53,14 @@ Effect semaphore_read(const Ref& semaphore, const detail::Expression& expression
   });
 }
 
-void semaphore_signal(const Ref& semaphore, const Operand& inc) {
+void semaphore_signal(const Ref& semaphore, const Operand& inc, SemaphoreSignalOptions options) {
   const Location at = trace::location(inc);
   Recorder& recorder = Recorder::current("semaphore_signal", at);
   const ValueId ref = recorder.id(semaphore, "semaphore_signal", at);
   const ValueId by = counted(recorder, inc, "semaphore_signal", "the increment");
-  recorder.builder().add(Op::SemaphoreSignal, {ref, by}, Attr{}, {}, at);
+  Attr who;
+  add_scope(who.ints, options.memory_scope, "semaphore_signal", at);
+  recorder.builder().add(Op::SemaphoreSignal, {ref, by}, std::move(who), {}, at);
   recorder.note_write(ref);
 }
 
@@ -51,7 +69,9 @@ void semaphore_wait(const Ref& semaphore, const Operand& value, SemaphoreWaitOpt
   Recorder& recorder = Recorder::current("semaphore_wait", at);
   const ValueId ref = recorder.id(semaphore, "semaphore_wait", at);
   const ValueId least = counted(recorder, value, "semaphore_wait", "what is waited for");
-  recorder.builder().add(Op::SemaphoreWait, {ref, least}, Attr{{options.decrement}, 0}, {}, at);
+  Attr how{{options.decrement}, 0};
+  add_scope(how.ints, options.memory_scope, "semaphore_wait", at);
+  recorder.builder().add(Op::SemaphoreWait, {ref, least}, std::move(how), {}, at);
   recorder.note_write(ref);
 }
 
@@ -84,6 +104,26 @@ Ref get_global(const Scoped& what, Location at) {
   const std::string origin = "global[" + std::to_string(recorder.globals.size()) + "]";
   recorder.globals.push_back({type, what.space, false, {}, origin, at});
   return recorder.ref(recorder.global(recorder.globals.size() - 1));
+}
+
+void trace::Tracer::check_memory_scopes(const graph::Graph& g) {
+  using graph::Counting;
+  using graph::Hearing;
+  for (std::uint32_t v = 0; v < g.insts.size(); ++v) {
+    const graph::Inst& i = g.insts[v];
+    if (!graph::is_semaphore_op(i.op)) continue;
+    const Counting by = graph::counting(g, i);
+    const Hearing least = by == Counting::block     ? Hearing::block
+                          : by == Counting::cluster ? Hearing::cluster
+                                                    : Hearing::gpu;
+    if (graph::hearing(g, i) < least)
+      throw CompileError(
+          g.location(ValueId{v}),
+          std::string(graph::info(i.op).name) + ": memory_scope '" +
+              (graph::hearing(g, i) == Hearing::block ? "cta" : "cluster") +
+              "' leaves out blocks that count with this semaphore, which is one for all of the " +
+              (by == Counting::cluster ? "cluster" : "launch"));
+  }
 }
 
 }  // namespace palladium

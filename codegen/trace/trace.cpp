@@ -74,6 +74,7 @@ graph::Graph Tracer::run(std::span<const Body> bodies) {
   check_empty(result);
   set_class(result);
   graph::check_updated(result);
+  check_memory_scopes(result);
   result.semantics = graph::grid_order(result, wanted_order());
   check_grid_order(result);
   graph::check_static_grid(result, at_);

@@ -92,6 +92,8 @@ class Tracer {
   void set_profile();
   /// What is sequential is known at the end.
   void check_grid_order(const graph::Graph& g) const;
+  /// Semaphores tell at least those who count with them.
+  static void check_memory_scopes(const graph::Graph& g);
   void set_cluster();
   void note_cluster_barriers(const std::vector<ValueId>& scratch);
   void add_members(std::vector<ValueId>& scratch);

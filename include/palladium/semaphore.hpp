@@ -6,14 +6,21 @@
 
 namespace palladium {
 
+struct SemaphoreSignalOptions {
+  /// Who hears what this thread did before: "cta", its block, "cluster", "gpu", or "sys", the host
+  /// and other GPUs, too; none: the blocks that have the semaphore, for which that must suffice.
+  const char* memory_scope = nullptr;
+};
 struct SemaphoreWaitOptions {
-  bool decrement = true;  ///< take from the count what was waited for
+  bool decrement = true;               ///< take from the count what was waited for
+  const char* memory_scope = nullptr;  ///< of whom it hears
 };
 
 /// The count. Every thread of a mesh that runs one of these operations counts once.
 PALLADIUM_API Effect semaphore_read(const Ref& semaphore, const detail::Expression& at = {});
 /// Adds to the count.
-PALLADIUM_API void semaphore_signal(const Ref& semaphore, const Operand& inc = 1);
+PALLADIUM_API void semaphore_signal(const Ref& semaphore, const Operand& inc = 1,
+                                    SemaphoreSignalOptions options = {});
 /// Waits until the count is at least `value`.
 PALLADIUM_API void semaphore_wait(const Ref& semaphore, const Operand& value = 1,
                                   SemaphoreWaitOptions options = {});

@@ -150,12 +150,27 @@ std::uint64_t Machine::atomic_shared(std::uint32_t address, abi::Atomic what, ab
                                      std::uint32_t bytes, std::uint64_t value,
                                      std::uint64_t expected, abi::Order order, int line) {
   const Place at = shared(address, bytes, bytes, "updates", line);
+  return update_shared(at, address, what, format, bytes, value, expected, order, block_reach, line);
+}
+
+std::uint64_t Machine::atomic_cluster(std::uint32_t remote, abi::Atomic what, abi::Format format,
+                                      std::uint32_t bytes, std::uint64_t value, abi::Order order,
+                                      int line) {
+  const Place at = cluster_shared(remote, bytes, bytes, "updates", line);
+  touch_remote(*at.block, self().agent, line);
+  return update_shared(at, remote, what, format, bytes, value, 0, order, cluster_reach, line);
+}
+
+std::uint64_t Machine::update_shared(const Place& at, std::uint32_t address, abi::Atomic what,
+                                     abi::Format format, std::uint32_t bytes, std::uint64_t value,
+                                     std::uint64_t expected, abi::Order order, Reach reach,
+                                     int line) {
   require_written(*at.block, at.offset, bytes, "updates", line);
   record_shared(*at.block, at.offset, bytes, race::Kind::atomic, line);
   if (races()) {
     AtomicLocation& location = shared_atomics_[{at.block, at.offset}];
-    hear(order, block_reach, location);
-    tell(order, block_reach, location);
+    hear(order, reach, location);
+    tell(order, reach, location);
   }
   std::uint64_t old = 0;
   std::memcpy(&old, &at.block->shared[at.offset], bytes);

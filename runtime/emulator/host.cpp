@@ -147,6 +147,10 @@ const Host& host_table() {
                           Order order, Scope scope, i32 line) -> u64 {
         return machine().atomic_global(p, what, format, bytes, value, expected, order, scope, line);
       },
+      .atomic_cluster = [](u32 remote, Atomic what, Format format, u32 bytes, u64 value,
+                           Order order, i32 line) -> u64 {
+        return machine().atomic_cluster(remote, what, format, bytes, value, order, line);
+      },
       .atomic_shared = [](u32 address, Atomic what, Format format, u32 bytes, u64 value,
                           u64 expected, Order order, i32 line) -> u64 {
         return machine().atomic_shared(address, what, format, bytes, value, expected, order, line);

@@ -371,6 +371,9 @@ class Machine {
   std::uint64_t atomic_global(void* p, abi::Atomic what, abi::Format format, std::uint32_t bytes,
                               std::uint64_t value, std::uint64_t expected, abi::Order order,
                               abi::Scope scope, int line);
+  std::uint64_t atomic_cluster(std::uint32_t remote, abi::Atomic what, abi::Format format,
+                               std::uint32_t bytes, std::uint64_t value, abi::Order order,
+                               int line);
   std::uint64_t atomic_shared(std::uint32_t address, abi::Atomic what, abi::Format format,
                               std::uint32_t bytes, std::uint64_t value, std::uint64_t expected,
                               abi::Order order, int line);
@@ -518,6 +521,9 @@ class Machine {
   bool asks_again(std::uintptr_t address, std::uint64_t value, std::uint64_t old);
   void ask(std::uintptr_t address, const void* got, std::uint32_t bytes, int line);
   void fence(Reach reach);
+  std::uint64_t update_shared(const Place& at, std::uint32_t address, abi::Atomic what,
+                              abi::Format format, std::uint32_t bytes, std::uint64_t value,
+                              std::uint64_t expected, abi::Order order, Reach reach, int line);
   void tell(abi::Order order, Reach reach, AtomicLocation& location);
   void hear(abi::Order order, Reach reach, AtomicLocation& location);
   race::Snapshot heard(Reach reach, AtomicLocation& location);

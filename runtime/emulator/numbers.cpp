@@ -144,8 +144,8 @@ std::uint32_t bytes_of(Format format) {
 }
 
 const char* name(Format format) {
-  constexpr const char* names[] = {"f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2",
-                                   "i8",  "u8",   "i16",  "u16", "i32",  "u32", "i64", "u64"};
+  constexpr const char* names[] = {"f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2", "i8",
+                                   "u8",  "i16",  "u16",  "i32", "u32", "i64",  "u64"};
   return names[static_cast<int>(format)];
 }
 
@@ -157,6 +157,8 @@ std::uint64_t combine(Atomic what, Format format, std::uint64_t old, std::uint64
   case Atomic::exchange: return value;
   case Atomic::compare_exchange: return old == expected ? value : old;
   case Atomic::reduce_add: what = Atomic::add; break;
+  case Atomic::inc: return combine(Reduction::inc, format, old, value);
+  case Atomic::dec: return combine(Reduction::dec, format, old, value);
   default: break;
   }
   const auto same = [](auto x) { return x; };
@@ -169,7 +171,8 @@ std::uint64_t combine(Atomic what, Format format, std::uint64_t old, std::uint64
   case Format::u32: return combine_integers<std::uint32_t>(what, old, value);
   case Format::i64: return combine_integers<std::int64_t>(what, old, value);
   case Format::u64: return combine_integers<std::uint64_t>(what, old, value);
-  case Format::f16: return combine_floats<std::uint16_t>(what, nans, old, value, widen_f16, narrow_f16);
+  case Format::f16:
+    return combine_floats<std::uint16_t>(what, nans, old, value, widen_f16, narrow_f16);
   case Format::bf16:
     return combine_floats<std::uint16_t>(what, nans, old, value, widen_bf16, narrow_bf16);
   case Format::f32: return combine_floats<float>(what, nans, old, value, same, same);

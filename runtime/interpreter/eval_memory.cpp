@@ -511,6 +511,18 @@ void update_bits(Frame& f, ValueId v, F op) {
   });
 }
 
+// As natural numbers.
+struct Increment {
+  std::uint32_t operator()(std::uint32_t old, std::uint32_t bound) const {
+    return old >= bound ? 0 : old + 1;
+  }
+};
+struct Decrement {
+  std::uint32_t operator()(std::uint32_t old, std::uint32_t bound) const {
+    return old == 0 || old > bound ? bound : old - 1;
+  }
+};
+
 void compare_and_swap(Frame& f, ValueId v) {
   with_size(f.dtype(v).bytes(), [&]<class T>() {
     const T* expected = f.data<T>(f.plan().memory(v).other);
@@ -532,6 +544,8 @@ void eval_Atomic(Frame& f, ValueId v, const Inst& inst) {
   case graph::Update::bit_xor: return update_bits(f, v, std::bit_xor());
   case graph::Update::exchange: return update_bits(f, v, [](auto, auto value) { return value; });
   case graph::Update::compare: return compare_and_swap(f, v);
+  case graph::Update::increment: return update_bits(f, v, Increment());
+  case graph::Update::decrement: return update_bits(f, v, Decrement());
   }
 }
 
@@ -573,6 +587,8 @@ void reduce_elements(Frame& f, ValueId by, View& from, View& to, race::Agent rea
   case graph::Update::min: numbers(Min()); break;
   case graph::Update::bit_and: bits(std::bit_and()); break;
   case graph::Update::bit_or: bits(std::bit_or()); break;
+  case graph::Update::increment: bits(Increment()); break;
+  case graph::Update::decrement: bits(Decrement()); break;
   default: bits(std::bit_xor());
   }
   read.record(reading, race::Kind::read);

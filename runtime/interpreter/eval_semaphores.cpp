@@ -35,7 +35,7 @@ SemaphoreUser user_of(Frame& f, ValueId v, std::string semaphore) {
   std::string thread = p.threads > 1 ? fmt::format("thread {} of program ", p.thread) : "program ";
   thread += f.launch->text_of_position(p);
   if (p.warp >= 0) thread = fmt::format("warp {} of {}", p.warp, thread);
-  return {std::move(thread), std::move(semaphore), f.graph().location(v), f.races, f.agent};
+  return {std::move(thread), std::move(semaphore), f.graph().location(v), f.races, f.agent, p.warp};
 }
 
 void eval_SemaphoreRead(Frame& f, ValueId v, const Inst& inst) {

@@ -1,6 +1,8 @@
 // Warps of a Pallas thread, each with a fiber and a frame of its own while they last.
 #include <cstring>
 
+#include "codegen/base/format.hpp"
+#include "palladium/error.hpp"
 #include "runtime/fiber/fiber.hpp"
 #include "runtime/interpreter/eval.hpp"
 
@@ -19,6 +21,9 @@ Frame& Frame::split(int warp) {
   own->semaphores = semaphores;
   own->scheduler = scheduler;
   own->cluster = cluster;
+  own->barriers = barriers;
+  own->copy_agents = copy_agents;
+  own->copies = {};
   if (races != nullptr) {
     own->agent = warp_agents[static_cast<std::size_t>(warp)];
     races->engine().acquire(own->agent, races->engine().release(agent));
@@ -27,6 +32,15 @@ Frame& Frame::split(int warp) {
 }
 
 void Frame::join(const Frame& warp) {
+  CopyGroups sent = warp.copies;
+  if (!sent.open.empty()) sent.closed.push_back(sent.open);
+  for (std::size_t i = sent.read; i < sent.closed.size(); ++i)
+    if (!sent.closed[i].empty())
+      throw CompileError(
+          sent.closed[i][0].at,
+          fmt::format("copy_smem_to_gmem: warp {} of thread {} ends before the copy has read what "
+                      "it copies: plgpu::wait_smem_to_gmem(0)",
+                      warp.position.warp, position.thread));
   if (races != nullptr) races->engine().acquire(agent, races->engine().release(warp.agent));
 }
 

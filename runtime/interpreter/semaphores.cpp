@@ -69,7 +69,7 @@ void Semaphores::complete(Barrier& b, const SemaphoreUser& user) {
   b.arrived = 0;
   b.known = b.told;
   const bool seen = b.completed == 0 || std::ranges::any_of(b.seen, [&](const auto& s) {
-                      return s.second.phases == b.completed;
+                      return std::ranges::count(s.second.phases, b.completed) > 0;
                     });
   if (!seen)
     throw CompileError(user.at, fmt::format("{} completed phase {}, but no threads observed phase "
@@ -81,42 +81,56 @@ void Semaphores::complete(Barrier& b, const SemaphoreUser& user) {
     if (w.barrier == &b && w.fiber->parked()) scheduler_.unpark(*w.fiber);
 }
 
-void Semaphores::wait(Barrier& b, std::int64_t thread, const SemaphoreUser& user) {
+Barrier::Seen& Semaphores::seen_by(Barrier& b, std::int64_t thread, const SemaphoreUser& user) {
   Barrier::Seen& seen = b.seen[thread];
+  if (user.warp < 0 && !seen.are_equal())
+    throw CompileError(
+        user.at, fmt::format("{} waits for {}, for which its warps have waited {} times: all of "
+                             "them wait equally often before their thread does",
+                             user.thread, b.name, fmt::join(seen.phases, ", ")));
   seen.thread = user.thread;
-  while (b.completed <= seen.phases) {
+  return seen;
+}
+
+void Semaphores::wait(Barrier& b, std::int64_t thread, const SemaphoreUser& user) {
+  Barrier::Seen& seen = seen_by(b, thread, user);
+  std::int64_t& phases = seen.phases[static_cast<std::size_t>(std::max(user.warp, 0))];
+  while (b.completed <= phases) {
     fiber::Fiber* const self = scheduler_.current();
     waiting_.push_back({self, &user, nullptr, 0, &b});
     scheduler_.park(&b);
     std::erase_if(waiting_, [&](const Waiting& w) { return w.fiber == self; });
   }
-  if (b.completed > seen.phases + 1)
+  if (b.completed > phases + 1)
     throw CompileError(user.at,
                        fmt::format("{} waits for phase {} of {}, which has completed phase "
                                    "{}: a thread that waits for a barrier waits for every "
                                    "completion of it",
-                                   user.thread, seen.phases, b.name, b.completed - 1));
-  ++seen.phases;
+                                   user.thread, phases, b.name, b.completed - 1));
+  if (user.warp >= 0)
+    ++phases;
+  else
+    seen.phases.fill(phases + 1);
   if (user.races != nullptr) user.races->engine().acquire(user.agent, b.known);
 }
 
 bool Semaphores::test(Barrier& b, std::int64_t thread, const SemaphoreUser& user) {
   scheduler_.yield();  // who asks again and again must let others go on
-  if (b.completed <= b.seen[thread].phases) {
-    b.seen[thread].thread = user.thread;
-    return false;
-  }
+  const Barrier::Seen& seen = seen_by(b, thread, user);
+  if (b.completed <= seen.phases[static_cast<std::size_t>(std::max(user.warp, 0))]) return false;
   wait(b, thread, user);
   return true;
 }
 
 void Semaphores::check_end(const Barrier& b, Location at) {
+  // A warp that has never waited need not, where another of its thread does.
   for (const auto& [number, seen] : b.seen)
-    if (seen.phases < b.completed)
-      throw CompileError(at, fmt::format("when {} was deallocated, {} had only observed it up to "
-                                         "phase {}, but it completed up to phase {}: there is a "
-                                         "barrier_wait for each completion",
-                                         b.name, seen.thread, seen.phases - 1, b.completed - 1));
+    for (const std::int64_t phases : seen.phases)
+      if (phases < b.completed && (phases > 0 || seen.are_equal()))
+        throw CompileError(at, fmt::format("when {} was deallocated, {} had only observed it up to "
+                                           "phase {}, but it completed up to phase {}: there is a "
+                                           "barrier_wait for each completion",
+                                           b.name, seen.thread, phases - 1, b.completed - 1));
   if (b.completed > 0 && b.seen.empty())
     throw CompileError(at, fmt::format("when {} was deallocated, it had completed phase {}, but no "
                                        "threads observed it: there is a barrier_wait for each "

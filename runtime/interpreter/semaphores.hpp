@@ -2,6 +2,8 @@
 // and arrivals tell.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -20,6 +22,7 @@ struct SemaphoreUser {
   Location at;
   Races* races = nullptr;
   race::Agent agent = 0;
+  int warp = -1;  // of the thread, where one works alone
 };
 
 /// A barrier of a block. Phase n is over with its completion number n, from 0 on.
@@ -31,9 +34,10 @@ struct Barrier {
   race::Snapshot told, known;  // by all who arrived; until the last completion
   struct Seen {
     std::string thread;
-    std::int64_t phases = 0;
+    std::array<std::int64_t, graph::num_warps> phases = {};  // of each of its warps
+    bool are_equal() const { return std::ranges::count(phases, phases[0]) == std::ssize(phases); }
   };
-  std::map<std::int64_t, Seen> seen;  // of threads that have waited
+  std::map<std::int64_t, Seen> seen;  // of threads that have waited, or warps of theirs
 };
 
 class Semaphores {
@@ -63,6 +67,9 @@ class Semaphores {
     std::int32_t value;
     const Barrier* barrier = nullptr;
   };
+  /// What the user has waited for. CompileError where warps of a thread have done so each as often
+  /// as they liked, and the thread waits as one.
+  static Barrier::Seen& seen_by(Barrier& b, std::int64_t thread, const SemaphoreUser& user);
   static std::string text_of(const Waiting& w);
   [[noreturn]] void refuse_deadlock() const;
   void tell(Barrier& b, race::Snapshot known, const SemaphoreUser& user) const;

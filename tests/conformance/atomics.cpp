@@ -149,6 +149,60 @@ void add_shared_atomics(std::vector<Case>& all) {
   }
 }
 
+/// All threads of four blocks count in o[0..8), and each thread in elements of its own.
+void add_bounded_counts(std::vector<Case>& all) {
+  for (const std::string type : {"u32", "i32"})
+    for (const std::string op : {"inc", "dec"}) {
+      Case c = kernel("atomic/atomic_" + op + " of " + type,
+                      replaced("const $* x, $* o, $* old", '$', type),
+                      replaced(replaced(R"(
+  const i32 t = 128 * pl::block_x() + i32(pl::thread());
+  $ v, w;
+  pl::load_global(&v, x + t);
+  pl::atomic_@(o + t % 8, $(100));
+  w = pl::atomic_@<pl::acq_rel, pl::block>(o + 8 + t, v);
+  w = w + pl::atomic_@<pl::relaxed, pl::system_scope>(o + 8 + t, v);
+  pl::store_global(old + t, &w);)",
+                                        '$', type),
+                               '@', op));
+      c.grid = {4, 1, 1};
+      c.array(data(type, 512, 1)).array(sums(type, 520, 2)).output(type, 512);
+      all.push_back(std::move(c));
+    }
+}
+
+/// Two blocks update the memory of each other, and of both the first one's.
+void add_cluster_atomics(std::vector<Case>& all) {
+  for (const std::string op : {"add", "min", "max", "and", "or", "xor"})
+    for (const std::string& type : words) {
+      Case c = kernel("atomic/atomic_" + op + "_cluster of " + type,
+                      replaced("const $* x, $* o, $* old", '$', type),
+                      replaced(replaced(R"(
+  const u32 t = pl::thread(), s = pl::shared_base(), b = pl::cluster_rank();
+  const i32 n = 128 * pl::block_x() + i32(t);
+  $ v, w;
+  pl::load_global(&v, x + n);
+  pl::store_shared(s + u32(sizeof($)) * t, &v);
+  pl::store_shared(s + 2048 + u32(sizeof($)) * t, &v);
+  pl::cluster_sync();
+  w = pl::atomic_@_cluster(pl::mapa(s, 1 - b) + u32(sizeof($)) * t, $(v + 3));
+  pl::atomic_@_cluster<pl::acq_rel>(pl::mapa(s + 2048, 0) + u32(sizeof($)) * (t % 4), v);
+  pl::store_global(old + n, &w);
+  pl::cluster_sync();
+  pl::load_shared(&v, s + u32(sizeof($)) * t);
+  pl::store_global(o + n, &v);
+  pl::load_shared(&v, s + 2048 + u32(sizeof($)) * t);
+  pl::store_global(o + 256 + n, &v);)",
+                                        '$', type),
+                               '@', op));
+      c.grid = {2, 1, 1};
+      c.cluster = {2, 1, 1};
+      c.shared_bytes = 4096;
+      c.array(data(type, 256, 7)).output(type, 512).output(type, 256);
+      all.push_back(std::move(c));
+    }
+}
+
 /// Sums of f32 by atomics flush subnormals on global memory and keep them in shared memory; copies
 /// that add keep them.
 void add_subnormals(std::vector<Case>& all) {
@@ -229,16 +283,16 @@ void add_semaphores(std::vector<Case>& all) {
     if (wg == 0) {
       pl::load_global(&v, x + t);
       pl::store_global(message + t, &v);
-      pl::semaphore_signal<false, 2>(counts, 3);
+      pl::semaphore_signal<pl::gpu, 2>(counts, 3);
     }
   } else if (wg == 0) {
-    pl::semaphore_wait<false, true, 2>(counts, 2);
-    pl::semaphore_wait<true, false, 2>(counts + 1, 1);
+    pl::semaphore_wait<pl::gpu, true, 2>(counts, 2);
+    pl::semaphore_wait<pl::block, false, 2>(counts + 1, 1);
     pl::load_global(&v, message + t);
-    v += pl::semaphore_read<false, 2>(counts, s);
+    v += pl::semaphore_read<pl::gpu, 2>(counts, s);
     pl::store_global(o + t, &v);
   } else {
-    pl::semaphore_signal<true, 2>(counts + 1, 1);
+    pl::semaphore_signal<pl::block, 2>(counts + 1, 1);
   })",
                   2);
   c.grid = {2, 1, 1};
@@ -252,10 +306,10 @@ void add_semaphores(std::vector<Case>& all) {
 void add_semaphores_of_warps(std::vector<Case>& all) {
   Case c = kernel("atomic/semaphores between warps", "i32* counts, i32* o", R"(
   const u32 t = pl::thread(), w = pl::warp(), s = pl::shared_base() + 4 * w;
-  pl::semaphore_wait<true, false, 1, 1>(counts, i32(3 - w));
-  const i32 n = pl::semaphore_read<true, 1, 1>(counts, s);
+  pl::semaphore_wait<pl::block, false, 1, 1>(counts, i32(3 - w));
+  const i32 n = pl::semaphore_read<pl::block, 1, 1>(counts, s);
   pl::store_global(o + t, &n);
-  pl::semaphore_signal<true, 1, 1>(counts, 1);)");
+  pl::semaphore_signal<pl::block, 1, 1>(counts, 1);)");
   c.shared_bytes = 64;
   c.in_out("i32", std::vector<std::uint32_t>{0}).output("i32", 128);
   all.push_back(std::move(c));
@@ -316,6 +370,8 @@ void add_atomics(std::vector<Case>& all) {
   add_profile(all);
   add_global_atomics(all);
   add_shared_atomics(all);
+  add_bounded_counts(all);
+  add_cluster_atomics(all);
   add_subnormals(all);
   add_messages(all);
 }

@@ -209,9 +209,9 @@ TEST_CASE("what is no barrier, or none that can be, is refused") {
   };
   CHECK_THAT(refused(in_call), ContainsSubstring("scratch[0] is a barrier, which only bodies of a "
                                                  "pl::kernel can have"));
-  const auto in_warps = [](Ref, Ref b) { gpu::warp_map([&](Value) { gpu::barrier_arrive(b); }); };
+  const auto in_warps = [](Ref, Ref) { gpu::warp_map([&](Value) { gpu::wait_gmem_to_smem(0); }); };
   CHECK_THAT(traced(in_warps, {gpu::Barrier()}),
-             ContainsSubstring("barrier_arrive: in a WarpMesh"));
+             ContainsSubstring("wait_gmem_to_smem: in a WarpMesh"));
   const auto scoped = [](Ref) { pl::run_scoped([](Ref) {}, {gpu::Barrier()}); };
   CHECK_THAT(
       refused([&] {

@@ -375,22 +375,28 @@ void add_atomics(std::vector<WaistUse>& all, int arch) {
     add("atomic_" + std::string(n), types, "x = ", "(" + p + ", y)", {});
     add("atomic_" + std::string(n) + "_shared", types, "x = ", "(s, y)", {});
   }
+  for (const char* n : {"inc", "dec"})
+    add("atomic_" + std::string(n), {"u32", "i32"}, "x = ", "(" + p + ", y)", {});
+  for (const char* n : {"add", "min", "max", "and", "or", "xor"})
+    if (arch >= 90)
+      add("atomic_" + std::string(n) + "_cluster", {"i32", "u32", "i64", "u64"}, "x = ", "(s, y)",
+          {});
   add("atomic_compare_exchange", integers, "x = ", "(" + p + ", x, y)", both);
   add("atomic_compare_exchange_shared", integers, "x = ", "(s, x, y)", orders);
   add("red_add", terms, "", "(" + p + ", y)", releases);
   add("load_acquire", terms, "x = ", "(" + p + ")", scopes);
   add("store_release", terms, "", "(" + p + ", y)", scopes);
   const std::string q = "static_cast<i32*>(m)";
-  all.push_back({"semaphore_signal", "pl::semaphore_signal<false, 1>(" + q +
+  all.push_back({"semaphore_signal", "pl::semaphore_signal<pl::gpu, 1>(" + q +
                                          ", 1);"
-                                         "pl::semaphore_signal<true, 1>(" +
-                                         q + ", 2);" + "pl::semaphore_signal<false, 1, 1>(" + q +
+                                         "pl::semaphore_signal<pl::block, 1>(" +
+                                         q + ", 2);" + "pl::semaphore_signal<pl::gpu, 1, 1>(" + q +
                                          ", 1);"});
-  all.push_back({"semaphore_wait", "pl::semaphore_wait<false, false, 1>(" + q +
+  all.push_back({"semaphore_wait", "pl::semaphore_wait<pl::gpu, false, 1>(" + q +
                                        ", 1);"
-                                       "pl::semaphore_wait<true, true, 1>(" +
-                                       q + ", 1);" + "pl::semaphore_wait<true, false, 1, 1>(" + q +
-                                       ", 1);"});
+                                       "pl::semaphore_wait<pl::block, true, 1>(" +
+                                       q + ", 1);" + "pl::semaphore_wait<pl::block, false, 1, 1>(" +
+                                       q + ", 1);"});
   const std::string d = "static_cast<u64*>(m)";
   all.push_back({"debug_record", "i[0] = pl::debug_record(" + d + ", 0u, 3);" +
                                      "i[1] = pl::debug_record<1>(" + d + ", 0u, 3);"});
@@ -404,8 +410,8 @@ void add_atomics(std::vector<WaistUse>& all, int arch) {
   all.push_back({"profile_end", begun + "pl::profile_end(" + d + ", at, i[0]); }"});
   all.push_back({"debug_put", "pl::debug_put(" + d + ", i[0], 0, u64(u), u > 3);"});
   all.push_back({"semaphore_read",
-                 "i[0] = pl::semaphore_read<true, 1>(" + q + ", pl::shared_base());" +
-                     "i[1] = pl::semaphore_read<true, 1, 1>(" + q + ", pl::shared_base());"});
+                 "i[0] = pl::semaphore_read<pl::block, 1>(" + q + ", pl::shared_base());" +
+                     "i[1] = pl::semaphore_read<pl::block, 1, 1>(" + q + ", pl::shared_base());"});
 }
 
 }  // namespace

@@ -18,9 +18,17 @@ PL_FN T atomic_shared(u32 at, Atomic what, T v, T expected, Order order, i32 lin
 }
 
 template <class T>
+PL_FN T atomic_cluster(u32 at, Atomic what, T v, Order order, i32 line) {
+  return bitcast<T>(static_cast<bits_of<T>>(host.atomic_cluster(
+      at, what, format_of<T>, sizeof(T), bitcast<bits_of<T>>(v), order, line)));
+}
+
+template <class T>
 constexpr bool is_term = (is_integer<T> || is_wide_float<T>)&&sizeof(T) >= 4;
 template <class T>
 constexpr bool is_number = is_integer<T> || is_wide_float<T> || is_half<T>;
+template <class T>
+constexpr bool is_natural = is_integer<T> && sizeof(T) == 4;
 
 }  // namespace detail
 
@@ -52,6 +60,22 @@ PL_ATOMIC_SHARED(atomic_and_shared, bit_and, is_integer)
 PL_ATOMIC_SHARED(atomic_or_shared, bit_or, is_integer)
 PL_ATOMIC_SHARED(atomic_xor_shared, bit_xor, is_integer)
 PL_ATOMIC_SHARED(atomic_exchange_shared, exchange, is_integer)
+PL_ATOMIC(atomic_inc, inc, is_natural)
+PL_ATOMIC(atomic_dec, dec, is_natural)
+#define PL_ATOMIC_CLUSTER(name, what)                                        \
+  template <Order O = relaxed, class T>                                      \
+  PL_FN T name(u32 remote, T v, PL_LINE) {                                   \
+    static_assert(detail::is_integer<T> && sizeof(T) >= 4,                   \
+                  #name ": not of this type");                               \
+    return detail::atomic_cluster(remote, detail::Atomic::what, v,           \
+                                  static_cast<detail::Order>(O), line);      \
+  }
+PL_ATOMIC_CLUSTER(atomic_add_cluster, add)
+PL_ATOMIC_CLUSTER(atomic_min_cluster, min)
+PL_ATOMIC_CLUSTER(atomic_max_cluster, max)
+PL_ATOMIC_CLUSTER(atomic_and_cluster, bit_and)
+PL_ATOMIC_CLUSTER(atomic_or_cluster, bit_or)
+PL_ATOMIC_CLUSTER(atomic_xor_cluster, bit_xor)
 
 template <Order O = relaxed, Scope S = gpu, class T>
 PL_FN T atomic_compare_exchange(T* p, T expected, T v, PL_LINE) {

@@ -2,7 +2,7 @@
 // by the emulator itself, so that both sides read the same declaration. A shared object resolves
 // nothing else. Every function that may report takes the line of the emitted text.
 
-enum : u32 { host_version = 12 };
+enum : u32 { host_version = 13 };
 
 struct Ids {
   u32 thread, warpgroup, warp, lane;
@@ -88,7 +88,9 @@ enum class Atomic : i32 {
   compare_exchange,
   load,
   store,
-  reduce_add  // whose old value nobody gets
+  reduce_add,  // whose old value nobody gets
+  inc,
+  dec
 };
 
 // What an accumulator register holds while a wgmma writes it: a signalling NaN.
@@ -173,6 +175,8 @@ struct Host {
   // value, expected and the result hold `bytes` bytes in their low end.
   u64 (*atomic_global)(void* p, Atomic what, Format format, u32 bytes, u64 value, u64 expected,
                        Order order, Scope scope, i32 line);
+  u64 (*atomic_cluster)(u32 remote, Atomic what, Format format, u32 bytes, u64 value, Order order,
+                        i32 line);
   u64 (*atomic_shared)(u32 address, Atomic what, Format format, u32 bytes, u64 value, u64 expected,
                        Order order, i32 line);
 

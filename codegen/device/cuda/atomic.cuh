@@ -22,7 +22,7 @@ constexpr char scope_word<gpu>[] = ".gpu";
 template <>
 constexpr char scope_word<system_scope>[] = ".sys";
 
-enum class Atomic { add, min, max, bit_and, bit_or, bit_xor, exchange };
+enum class Atomic { add, min, max, bit_and, bit_or, bit_xor, exchange, inc, dec };
 template <Atomic A>
 constexpr char atomic_word[] = ".add";
 template <>
@@ -37,6 +37,10 @@ template <>
 constexpr char atomic_word<Atomic::bit_xor>[] = ".xor";
 template <>
 constexpr char atomic_word<Atomic::exchange>[] = ".exch";
+template <>
+constexpr char atomic_word<Atomic::inc>[] = ".inc";
+template <>
+constexpr char atomic_word<Atomic::dec>[] = ".dec";
 
 // T as a term of a sum, as a number to compare, and as bits.
 template <class T>
@@ -99,6 +103,20 @@ PL_FN T atom_shared(u32 at, T v) {
   T old;
 #define PL_ASM(constraint)                                                                  \
   asm volatile("atom%3.cta.shared::cta%4%5 %0, [%1], %2;"                                   \
+               : "=" constraint(old)                                                        \
+               : "r"(at), constraint(v), "C"(order_word<O>), "C"(atomic_word<A>), "C"(Type) \
+               : "memory")
+  PL_BY_REGISTER(PL_ASM)
+#undef PL_ASM
+  return old;
+}
+
+template <Atomic A, const auto& Type, Order O, class T>
+PL_FN T atom_cluster(u32 at, T v) {
+  static_assert(is_integer<T>, "atomics of another block's memory are of integers");
+  T old;
+#define PL_ASM(constraint)                                                                  \
+  asm volatile("atom%3.cluster.shared::cluster%4%5 %0, [%1], %2;"                           \
                : "=" constraint(old)                                                        \
                : "r"(at), constraint(v), "C"(order_word<O>), "C"(atomic_word<A>), "C"(Type) \
                : "memory")
@@ -323,6 +341,42 @@ PL_FN T atomic_xor(T* p, T v) {
 template <Order O = relaxed, Scope S = gpu, class T>
 PL_FN T atomic_exchange(T* p, T v) {
   return detail::update<detail::Atomic::exchange, detail::bits_word<T>, O, S>(p, v);
+}
+
+template <Order O = relaxed, Scope S = gpu, class T>
+PL_FN T atomic_inc(T* p, T v) {
+  static_assert(sizeof(T) == 4 && detail::is_integer<T>, "atomic_inc: of u32 and i32");
+  return detail::atom<detail::Atomic::inc, detail::number_word<u32>, O, S>(p, v);
+}
+template <Order O = relaxed, Scope S = gpu, class T>
+PL_FN T atomic_dec(T* p, T v) {
+  static_assert(sizeof(T) == 4 && detail::is_integer<T>, "atomic_dec: of u32 and i32");
+  return detail::atom<detail::Atomic::dec, detail::number_word<u32>, O, S>(p, v);
+}
+
+template <Order O = relaxed, class T>
+PL_FN T atomic_add_cluster(u32 remote, T v) {
+  return detail::atom_cluster<detail::Atomic::add, detail::term_word<T>, O>(remote, v);
+}
+template <Order O = relaxed, class T>
+PL_FN T atomic_min_cluster(u32 remote, T v) {
+  return detail::atom_cluster<detail::Atomic::min, detail::number_word<T>, O>(remote, v);
+}
+template <Order O = relaxed, class T>
+PL_FN T atomic_max_cluster(u32 remote, T v) {
+  return detail::atom_cluster<detail::Atomic::max, detail::number_word<T>, O>(remote, v);
+}
+template <Order O = relaxed, class T>
+PL_FN T atomic_and_cluster(u32 remote, T v) {
+  return detail::atom_cluster<detail::Atomic::bit_and, detail::bits_word<T>, O>(remote, v);
+}
+template <Order O = relaxed, class T>
+PL_FN T atomic_or_cluster(u32 remote, T v) {
+  return detail::atom_cluster<detail::Atomic::bit_or, detail::bits_word<T>, O>(remote, v);
+}
+template <Order O = relaxed, class T>
+PL_FN T atomic_xor_cluster(u32 remote, T v) {
+  return detail::atom_cluster<detail::Atomic::bit_xor, detail::bits_word<T>, O>(remote, v);
 }
 
 template <Order O = relaxed, class T>

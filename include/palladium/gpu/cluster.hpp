@@ -51,6 +51,9 @@ PALLADIUM_API Ref cluster_ref(const Ref& ref, std::initializer_list<ClusterIndex
 struct AsyncStoreOptions {
   MaybeValue cluster_idx = {};  ///< with a cluster_dim, the block; or `ref` is one's already
   const char* cluster_dim = nullptr;
+  /// "add", "min", "max", "and", "or" or "xor": `ref` becomes itself and the value, element by
+  /// element and each at once, of i32, u32, i64 and u64.
+  const char* atomic = nullptr;
 };
 /// `ref`, of a block of the cluster, becomes the value, and the same barrier of that block, of one
 /// arrival, is completed when it is there: who is there waits for that.

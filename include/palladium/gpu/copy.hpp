@@ -48,7 +48,8 @@ struct CopySmemToGmemOptions {
   MaybeValue predicate = {};  ///< a scalar bool: where it does not hold, nothing is copied
   bool commit_group = true;   ///< ends a group of the calling thread's copies with this one
   /// "add", "min", "max", "and", "or" or "xor": `dst` becomes itself and `src`, element by element,
-  /// each at once, whoever else does so.
+  /// each at once, whoever else does so. Of i32 and u32 as natural numbers "inc": one more, or 0 of
+  /// what is not less than `src`; "dec": one less, or `src` of 0 and of what is greater.
   const char* reduction_op = nullptr;
   /// Slices of `dst` may leave the array, where nothing is stored.
   bool clipped = false;
