@@ -6,6 +6,7 @@
 #include "codegen/base/reciprocal.hpp"
 #include "codegen/lowered/effects.hpp"
 #include "codegen/passes/elements.hpp"
+#include "codegen/passes/rounding.hpp"
 #include "codegen/passes/signs.hpp"
 #include "palladium/error.hpp"
 
@@ -172,11 +173,24 @@ Holding Elements::holding(const Inst& i, const Coordinates& c) {
   };
 }
 
+ExprId Elements::near_operation(const Inst& i, ExprId operand) {
+  if ((i.op != Op::Logistic && i.op != Op::Exp) || i.type.dtype != f32 || g_.approx_math)
+    return no_expr;
+  if (rounded_.empty()) rounded_ = rounded_to_16_bits(l_);
+  if (!rounded_[static_cast<std::size_t>(&i - g_.insts.data())]) return no_expr;
+  if (i.op == Op::Logistic) return e_.call(Row::logistic_approx, f32, {operand});
+  const ExprId log2e = e_.literal(f32, std::bit_cast<std::uint32_t>(0x1.715476p+0f));
+  return e_.call(Row::exp2_approx, f32, {e_.op(Op::Mul, f32, {operand, log2e})});
+}
+
 // An elementwise operation, by the function that does no more than its operands ask.
 ExprId Elements::operation(const Inst& i, const Coordinates& c, std::vector<ExprId> operands) {
   if (const ExprId known = folded(i, operands); known != no_expr) return known;
   if (i.op == Op::Cast)
     if (const ExprId all = cast_together(i.type.dtype, operands[0]); all != no_expr) return all;
+  if (const ExprId near = near_operation(i, operands.empty() ? no_expr : operands[0]);
+      near != no_expr)
+    return near;
   if (i.op == Op::Exp && !g_.approx_math && passes::is_nonpositive(g_, i.args[0], holding(i, c)))
     return e_.call(Row::exp_nonpositive, i.type.dtype, std::move(operands));
   if (i.op == Op::Div && i.type.dtype == f32 && !g_.approx_math &&

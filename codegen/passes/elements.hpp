@@ -213,7 +213,12 @@ class Elements : protected Addresses {
   bool is_before_end_of_block(int d, std::int64_t size) const;
   Affine tested_coordinate(const thread::Bound& b) const;
 
-  bool storing_ = false;  // addresses are of a store
+  /// A function by the instructions that come near it, of what is rounded to 16 bits before anybody
+  /// sees it; no_expr: it has none.
+  ExprId near_operation(const graph::Inst& i, ExprId operand);
+
+  bool storing_ = false;       // addresses are of a store
+  std::vector<bool> rounded_;  // by value, once asked
   std::optional<Sums::Conditions> if_whole_;
   std::map<WindowId, BlockNames> whole_blocks_;
 };

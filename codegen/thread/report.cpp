@@ -111,6 +111,9 @@ class Reader {
     return op == graph::Op::Exp2 ? 1 : 2;
   }
 
+  // An exponential and a reciprocal.
+  static double specials_of(graph::Op op) { return op == graph::Op::Logistic ? 2 : 1; }
+
   Work& work() { return works_[statement_]; }
   double each(double times) const { return once_ > 0 && beside_ == 0 ? times / once_ : 0; }
   void add(double InstructionMix::*part, double times) {
@@ -245,7 +248,8 @@ class Reader {
     switch (e.node) {
     case Node::op: {
       const bool special = graph::info(e.op).ulp > 0 && e.type.is_float();
-      add(special ? &InstructionMix::special : &InstructionMix::operations, times);
+      add(special ? &InstructionMix::special : &InstructionMix::operations,
+          special ? times * specials_of(e.op) : times);
       if (special) work().special_steps += each(times) * steps_of(e.op);
       break;
     }
@@ -259,6 +263,10 @@ class Reader {
       else if (e.function == Row::fold || e.function == Row::div_by ||
                e.function == Row::div_by_count || e.function == Row::mul_wide)
         add(&InstructionMix::operations, times);
+      else if (e.function == Row::logistic_approx || e.function == Row::exp2_approx)
+        add(&InstructionMix::special,
+            times * (e.function == Row::logistic_approx ? specials_of(graph::Op::Logistic) : 1)),
+            work().special_steps += each(times);
       else if (e.function == Row::exp_nonpositive)
         add(&InstructionMix::special, times),
             work().special_steps += each(times) * steps_of(graph::Op::Exp);

@@ -203,3 +203,28 @@ TEST_CASE("against another row, another value or the least nothing is known") {
   store %1, %7)"));
   CHECK(occurrences(other, "pl::exp_nonpositive(") == 0);
 }
+
+TEST_CASE("of what is rounded to 16 bits before anybody sees it a function is near") {
+  const auto text = [](const char* function, const char* behind) {
+    return emitted(whole(
+        {"f32[4,256]"}, {"f16[4,256]"},
+        fmt::format("  %2: f32[4,256] = load %0\n  %3: f32[4,256] = {} %2\n{}", function, behind)));
+  };
+  constexpr const char* product = R"(  %4: f32[4,256] = mul %2, %3
+  %5: f16[4,256] = cast %4
+  store %1, %5)";
+  CHECK(occurrences(text("logistic", product), "pl::logistic_approx(") == 1);
+  CHECK(occurrences(text("exp", product), "pl::exp2_approx(") == 1);
+  // A sum may be much smaller than what is added up.
+  constexpr const char* sum = R"(  %4: f32[4,256] = add %2, %3
+  %5: f16[4,256] = cast %4
+  store %1, %5)";
+  CHECK(occurrences(text("logistic", sum), "pl::logistic(") == 1);
+  CHECK(occurrences(text("exp", sum), "pl::exp(") == 1);
+  // Where it decides, the last bit may.
+  constexpr const char* choice = R"(  %4: bool[4,256] = lt %2, %3
+  %5: f32[4,256] = select %4, %3, %2
+  %6: f16[4,256] = cast %5
+  store %1, %6)";
+  CHECK(occurrences(text("logistic", choice), "pl::logistic(") == 1);
+}

@@ -24,6 +24,7 @@ inline const std::map<std::string, UnaryReference> unary_references = {
     {"exp2_approx", [](long double x) { return std::exp2(x); }},
     {"rcp_approx", [](long double x) { return 1 / x; }},
     {"rsqrt_approx", [](long double x) { return 1 / std::sqrt(x); }},
+    {"logistic_approx", [](long double x) { return special::logistic(x); }},
     {"tanh_approx", [](long double x) { return std::tanh(x); }},
 };
 

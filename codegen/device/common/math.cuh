@@ -58,6 +58,12 @@ PL_FN f32 logistic(f32 x) {
   const f32 e = detail::exp_finite(detail::lesser(x, 80.0f));
   return detail::lesser(e * detail::approximate_reciprocal(1.0f + e), 1.0f);
 }
+// Behind a factor of 2^64, so that neither the exponential nor what it is the denominator of leaves
+// the range of normal numbers before the result does.
+PL_FN f32 logistic_approx(f32 x) {
+  const f32 e = pl::exp2_approx(detail::fused(x, -0x1.715476p+0f, -64.0f));
+  return detail::approximate_reciprocal(e + 0x1p-64f) * 0x1p-64f;
+}
 // exp(-|x|) cannot overflow, so that results far below 1 keep their digits.
 PL_FN f64 logistic(f64 x) {
   const f64 e = pl::exp(x < 0 ? x : -x);
