@@ -177,6 +177,14 @@ void Nest::assign_pair(StorageId storage, ExprId value) {
   }
 }
 
+// Whether it is read where its elements have been rounded on their way.
+bool Nest::is_tf32(ValueId v) const {
+  while (!l_.storage_of[v] && g_[v].op == graph::Op::Transpose) v = g_[v].args[0];
+  const StorageId read =
+      l_.storage_of[v] ? copy_of(l_.storage_of[v], all_dimensions()) : StorageId();
+  return read && l_.storages[read].in_shared() && l_.storages[read].shared().tf32;
+}
+
 void Nest::expand_sink(const lowered::Stage& s) {
   if (const auto turned = passes::turned_bytes(l_, *nest_); turned && !x_.in_warps_)
     return turn_bytes(*turned);
@@ -190,7 +198,8 @@ void Nest::expand_sink(const lowered::Stage& s) {
   open_to_groups();
   open_elements();
   ExprId value = evaluate(nest_->value, coordinates_, all_dimensions(), enters(s.storage));
-  if (l_.storages[s.storage].shared().tf32) value = e_.call(Row::round_to_tf32, f32, {value});
+  if (l_.storages[s.storage].shared().tf32 && !is_tf32(nest_->value))
+    value = e_.call(Row::round_to_tf32, f32, {value});
   put_in_shared(s.storage, value);
   b_.close_nest_loops();
 }

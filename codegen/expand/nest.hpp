@@ -143,6 +143,7 @@ class Nest : private passes::Elements {
                         ExprId test);
 
   // turned.cpp: bytes that are transposed
+  bool is_tf32(ValueId v) const;
   void turn_bytes(const passes::TurnedBytes& t);
 
   // quotients.cpp: rows that are divided by one number

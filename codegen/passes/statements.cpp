@@ -183,7 +183,8 @@ class Building {
     if (const auto operand = first_read(l_, a_, load)) return operands_.stage(out, {*operand});
     std::string why;
     Shared& s = l_.storages[storage].shared();
-    const auto found = fetches_.box_of_load(load, s.swizzle, why);
+    auto found = fetches_.box_of_load(load, s.swizzle, why);
+    if (found && are_rounded(load)) found->tf32 = s.tf32 = true;
     const BoxId box = found ? number_of(l_, *found, why) : BoxId();
     const Location at = g_.location(load);
     if (box) {
@@ -203,6 +204,24 @@ class Building {
                               .variable = l_.add_variable()},
                      at});
     }
+  }
+
+  // Whether it is f32 that nobody reads but products that want tf32, transposed.
+  bool are_rounded(ValueId load) const {
+    const auto is_wanted = [&](ValueId user) {
+      const ValueId by = g_[user].op == Op::Transpose ? user : graph::no_value;
+      return by != graph::no_value && a_.yielded[index(by)].empty() &&
+             std::ranges::all_of(a_.users[index(by)], [&](ValueId dot) {
+               if (g_[dot].op != Op::Dot) return false;
+               const auto [d, layout] = product(l_, dot);
+               const auto [a, b] = operands_of(l_, d, layout);
+               return (a.value != by || a.tf32) && (b.value != by || b.tf32);
+             });
+    };
+    return g_[load].type.dtype == f32 && a_.yielded[index(load)].empty() &&
+           std::ranges::all_of(a_.users[index(load)], [&](ValueId user) {
+             return (g_[user].type.is_value() && l_.uses[user] == 0) || is_wanted(user);
+           });
   }
 
   void semaphore(List& out, ValueId v) {
