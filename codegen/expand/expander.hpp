@@ -123,6 +123,7 @@ class Expander {
     // is.
     ExprId begins = no_expr;
     ExprId lead = no_expr;   // in a Lead: the iteration
+    int leads = 0;           // iterations that one has begun
     ExprId group = no_expr;  // in a group of iterations: the first
   };
   void begin_rings();
@@ -365,7 +366,7 @@ class Expander {
   std::vector<VariableId> arrays_;                     // per block mapping: parameter
   std::map<std::pair<int, int>, VariableId> strides_;  // of block mapping, dimension
   std::vector<ExprId> symbols_;
-  std::map<std::uint32_t, ExprId> reciprocals_;  // of symbols that something is divided by
+  std::map<std::uint32_t, ExprId> reciprocals_;    // of symbols that something is divided by
   std::map<std::uint32_t, ExprId> values_;         // of parameters of regions
   std::vector<ExprId> program_ids_, cluster_ids_;  // per axis
   std::vector<ExprId> bounds_;                     // per axis: a size that an array holds

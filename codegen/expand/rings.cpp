@@ -75,7 +75,7 @@ void Expander::expand_one(const lowered::Lead& e) {
   b_.open_loop(thread::For{
       .counter = s, .low = number(0), .high = number(e.iterations), .unroll = 1, .body = {}});
   slots.lead = e_.variable(s);
-  leading_ = e.iterations;
+  leading_ = slots.leads = e.iterations;
   expand_list(e.body);
   slots.lead = no_expr;
   if (!ring.unrolled)
@@ -275,7 +275,9 @@ void Expander::expand_one(const lowered::Advance& a) {
   if ((unrolled || slots.group != no_expr) && !slots.fills) return;
   if (ring.follows && !ring.fetched) return;
   if (ring.fetched && last_to_turn_[turns_with_[a.ring]] != a.ring) return;
-  if (!ring.empty_barriers && slots.to != no_expr) b_.add(thread::Assign{slots.to, slots.from});
+  const bool fills_last = slots.leads == 0 || slots.leads == ring.slots - 1;  // what was read
+  if (!ring.empty_barriers && slots.to != no_expr)
+    b_.add(thread::Assign{slots.to, fills_last ? slots.from : next_slot(a.ring, slots.to)});
   b_.add(thread::Assign{slots.from, next_slot(a.ring, slots.from)});
   if (!ring.fetched) return;
   const ExprId begins = e_.plain(Operator::equal, slots.from, e_.number(0, u32), bool_);

@@ -54,6 +54,7 @@ class Walk {
   // often the first has come again.
   struct Slots {
     int from = 0, to = 0, now = 0;
+    int leads = 0;  // iterations that were begun in front of the loop
     std::int64_t rounds = 0;
     bool begins = false;        // no iteration before this one has used a slot
     std::int64_t version = 0;   // that is read
@@ -161,6 +162,7 @@ class Walk {
     if (!ring.fetched) x.from = x.now = x.to = 0;
     x.to = x.from;
     x.first = x.version;
+    x.leads = s.iterations;
     for (int i = 0; i < s.iterations; ++i) {
       if (ring.unrolled) x.to = i;
       leads_ = i;
@@ -212,7 +214,8 @@ class Walk {
     const Ring& ring = l_.rings[number];
     Slots& x = slots_[number];
     if (ring.unrolled && !agent_.is_one_thread) return;
-    if (!ring.empty_barriers) x.to = x.from;
+    const bool fills_last = x.leads == 0 || x.leads == ring.slots - 1;
+    if (!ring.empty_barriers) x.to = fills_last ? x.from : (x.to + 1) % ring.slots;
     x.from = x.now = (x.from + 1) % ring.slots;
     if (x.from == 0) ++x.rounds;
     ++x.version;

@@ -7,6 +7,10 @@
 // Copies that the loop does not have iterations for are not made, so that nothing is under way
 // behind it.
 //
+// Where products of wgmma go on while the next iteration begins, which nobody waits for, and slots
+// are not few, threads copy for the iteration that is `slots - 2` ahead: they overwrite what the
+// one before that has read.
+//
 // What TMA fetches is there when the barrier of its slot says so: who reads it waits for that
 // alone. Of a loop of nothing but products that add to what the iteration before it left those of
 // one iteration are in flight: each overwrites, behind its own, what those before have read.
@@ -36,6 +40,8 @@ namespace {
 
 // Beside the values of a product: descriptors, addresses, what an epilogue needs.
 constexpr std::int64_t least_beside_values = 40;
+// Slots of which one is left to products that go on beside what threads copy.
+constexpr int least_beside_products = 4;
 // Slots of copies that are fewer for a text without numbers of slots.
 constexpr int least_followed = 3;
 
@@ -188,6 +194,9 @@ class Pipelines {
       for (std::size_t i = 1; i < ahead.size(); ++i) l_.rings[ahead[i].ring].follows = first_ring;
     }
     const bool in_flight = unrolled && are_sums(*over.body);
+    if (!produced && !in_flight && go_on(*over.body))
+      for (Ahead& a : ahead)
+        if (a.iterations + 1 >= least_beside_products) --a.iterations;
 
     if (wanted && !produced) obstacle = "where its blocks begin, the program computes";
     if (obstacle != nullptr && l_.machine.has_tma() && g_.bodies[0].warp_specialize.value_or(false))
@@ -297,6 +306,22 @@ class Pipelines {
       const Dot* const d = std::get_if<Dot>(&s.what);
       return d == nullptr || d->accumulates;
     });
+  }
+
+  // Whether its products are such, by wgmma, and go on while the next iteration begins.
+  bool go_on(const Statements& body) const {
+    bool any = false;
+    for (const Statement& s : body) {
+      const Dot* const d = std::get_if<Dot>(&s.what);
+      if (d == nullptr) continue;
+      any = true;
+      if (d->unit != Dot::Unit::wgmma || !d->accumulates) return false;
+      for (const Statement& other : body)
+        if (!is_wgmma(other) &&
+            any_effect(l_, other, [&](const Effect& e) { return e.storage == d->result; }))
+          return false;
+    }
+    return any;
   }
 
   // The loop without what is copied ahead. All threads say together that they have read slots, at
