@@ -247,7 +247,9 @@ void Expander::expand_one(const lowered::CopyStorage& c) {
     b_.add(thread::Assign{scalar_storage(c.to), scalar_storage(c.from)});
     return;
   }
-  const ExprId k = open_registers("k", l_.storages[c.to].registers().layout.registers(), true);
+  const lowered::Storage& filled = l_.storages[c.to];
+  const std::int64_t elements = filled.registers().layout.registers();
+  const ExprId k = open_registers("k", filled.is_packed() ? elements / 2 : elements, true);
   b_.add(thread::Assign{e_.element(storage(c.to), k), e_.element(storage(c.from), k)});
   b_.close();
 }
@@ -266,6 +268,7 @@ ExprId Expander::scalar(ValueId v, bool enter) {
 void Expander::expand_one(const lowered::GridLoop& loop) {
   if (loop.axis == lowered::programs_axis) return over_programs(loop);
   if (!loop.prologue.empty()) return expand_rotated(loop);
+  for (const StorageId shared : loop.shared) declare_storage(shared);
   const Dim& d = g_.mapping.grid[loop.axis];
   const VariableId p =
       e_.declare({.name = fmt::format("p{}", loop.axis),
@@ -317,6 +320,7 @@ ExprId Expander::behind(ExprId number, std::int64_t step) {
 
 void Expander::expand_one(const lowered::Loop& l) {
   if (!l.prologue.empty()) return expand_rotated(l);
+  for (const StorageId shared : l.shared) declare_storage(shared);
   const graph::LoopView loop = graph::LoopView::of(g_[l.inst]);
   const StorageId s = l_.storage_of[g_[loop.body].params[0]];
   const ExprId low = scalar(loop.low), high = scalar(loop.high);

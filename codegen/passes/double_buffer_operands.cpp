@@ -1,6 +1,7 @@
 // Operands of products that threads compute in an iteration of a loop have slots of a ring: they
 // are computed while the product of the iteration before runs. Of two slots all threads wait for
 // each other in front of what they compute and behind it; of three the one barrier does for both.
+// An A that threads compute in registers has those that the product reads and others beside them.
 //
 // Precondition: choose_copies, which says what threads compute rather than copy. It stands before
 // build_pipelines, which gives what room is left to copies ahead. A product of wgmma that adds to
@@ -14,6 +15,7 @@
 #include "codegen/lowered/effects.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/passes/products.hpp"
+#include "codegen/passes/registers.hpp"
 #include "codegen/passes/slots.hpp"
 
 namespace palladium::passes {
@@ -36,15 +38,20 @@ class DoubleBuffers {
     for (Statement& s : list) {
       for_each_body(s, [&](Statements& body) { visit(body); });
       if (Loop* const loop = std::get_if<Loop>(&s.what))
-        build({.body = &loop->body, .loop = loop->inst}, s.at);
+        build({.body = &loop->body, .loop = loop->inst}, loop->shared, s.at);
       else if (GridLoop* const loop = std::get_if<GridLoop>(&s.what);
                loop != nullptr && loop->axis != programs_axis)
-        build({.body = &loop->body, .axis = loop->axis}, s.at);
+        build({.body = &loop->body, .axis = loop->axis}, loop->shared, s.at);
     }
   }
 
-  void build(const Over& over, Location at) {
+  void build(const Over& over, std::vector<StorageId>& shared, Location at) {
     if (trips(l_, over) < least_slots) return;
+    for (std::size_t i = 0; i < over.body->size(); ++i)
+      if (const StorageId held = computed_in_registers((*over.body)[i]);
+          held && runs_on(*over.body, held) && !follows_product(*over.body, i) &&
+          compute_beside(*over.body, i, held))
+        shared.push_back(held);
     std::vector<StorageId> computed;
     for (const Statement& s : *over.body)
       if (const StorageId filled = computed_by(s); filled && runs_on(*over.body, filled))
@@ -74,11 +81,45 @@ class DoubleBuffers {
     return alone ? stage->storage : StorageId();
   }
 
+  // An A in registers, of which wgmma reads pairs.
+  StorageId computed_in_registers(const Statement& s) const {
+    const LoopNest* const p = std::get_if<LoopNest>(&s.what);
+    const Assign* const a = p == nullptr ? nullptr : std::get_if<Assign>(&p->sink);
+    return a != nullptr && l_.storages[a->storage].is_packed() ? a->storage : StorageId();
+  }
+
+  // Whether the nest is made of what products of its list leave: software_pipeline is asked of
+  // that.
+  bool follows_product(const Statements& body, std::size_t nest) const {
+    const Effects reads = effects(l_, body[nest]);
+    return std::ranges::any_of(body, [&](const Statement& s) {
+      const Dot* const d = std::get_if<Dot>(&s.what);
+      return d != nullptr && std::ranges::any_of(reads, [&](const Effect& e) {
+               return e.reads() && e.storage == d->result;
+             });
+    });
+  }
+
+  // In registers of its own, which the product takes over when that of the iteration before, which
+  // reads them as long as it runs, is done.
+  bool compute_beside(Statements& body, std::size_t nest, StorageId held) {
+    const auto product = std::ranges::find_if(body, [&](const Statement& s) {
+      const Dot* const d = std::get_if<Dot>(&s.what);
+      return d != nullptr && d->a == held;
+    });
+    if (!holds_next(l_, std::get<Dot>(product->what).inst)) return false;
+    const StorageId next = l_.add_storage(Storage(l_.storages[held]));
+    std::get<Assign>(std::get<LoopNest>(body[nest].what).sink).storage = next;
+    const Location at = product->at;
+    body.insert(product, {lowered::CopyStorage{.from = next, .to = held}, at});
+    return true;
+  }
+
   // Whether it is filled once in the iteration, for products in its list that go on behind it.
   bool runs_on(const Statements& body, StorageId operand) const {
     int fills = 0, products = 0;
     for (const Statement& s : body) {
-      if (computed_by(s) == operand) {
+      if (computed_by(s) == operand || computed_in_registers(s) == operand) {
         ++fills;
       } else if (const Dot* const d = std::get_if<Dot>(&s.what);
                  d != nullptr && (d->a == operand || d->b == operand)) {

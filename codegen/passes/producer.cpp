@@ -120,8 +120,11 @@ bool produce(Program& l, const std::vector<Standing>& whens, Standing of,
   for (const Ahead& a : ahead)
     l.rings[a.ring].empty_barriers = l.add_barriers(a.ring, l.rings[a.ring].slots);
 
-  std::visit(Overloaded{[&](Loop& x) { x.body = producing(ahead, loop.at); },
-                        [&](GridLoop& x) { x.body = producing(ahead, loop.at); }, [](auto&) {}},
+  const auto fetch = [&](auto& x) {
+    x.body = producing(ahead, loop.at);
+    x.shared.clear();
+  };
+  std::visit(Overloaded{[&](Loop& x) { fetch(x); }, [&](GridLoop& x) { fetch(x); }, [](auto&) {}},
              loop.what);
   for (std::size_t n = whens.size(); n > 0; --n) {
     const Statement& around = (*whens[n - 1].list)[whens[n - 1].at];

@@ -186,19 +186,37 @@ std::int64_t k_step(Dot::Unit u, DType t) {
   return u == Dot::Unit::fma ? 1 : step_bytes / t.bytes();
 }
 
+namespace {
+
+// Whether an element of A that threads compute is made of the same one of a load, which TMA brings
+// to where they read pairs without collisions. What several products read is computed once.
+bool is_computed_in_place(const Program& l, ValueId a, ValueId load, const DimMap& map) {
+  const graph::Type& type = l.graph[load].type;
+  const bool whole = type.shape == l.graph[a].type.shape;
+  return load != a && l.uses[a] == 1 && l.storages[l.storage_of[load]].in_shared() &&
+         (!whole || map == identity_map(2)) && type.dtype.bytes() >= 2;
+}
+
+}  // namespace
+
 bool takes_registers(const Program& l, const Dot& d, ValueId a, const Extents& staged) {
   const Extents& shape = l.graph[a].type.shape;
   if (d.unit != Dot::Unit::wgmma || d.warps_n > 1 || shape != staged) return false;
   if (l.graph[a].type.dtype.bytes() != 2) return false;  // they lie as accumulators do
   if (graph::element_count(shape) > 2 * most_fragments * l.threads()) return false;
   bool held = false, elsewhere = false;
-  for_each_leaf(l, a, identity_map(2), false, [&](ValueId leaf, const DimMap&, StorageId storage) {
-    // What was loaded is better staged as it is.
-    const bool loaded = l.graph[leaf].op == graph::Op::Load && l.storage_of[leaf];
-    const bool in_memory = !storage || loaded;
-    held |= !in_memory && l.storages[storage].in_registers();
-    elsewhere |= in_memory || l.storages[storage].in_shared();
-  });
+  for_each_leaf(l, a, identity_map(2), false,
+                [&](ValueId leaf, const DimMap& map, StorageId storage) {
+                  const bool loaded = l.graph[leaf].op == graph::Op::Load && l.storage_of[leaf];
+                  // What was loaded is better staged as it is.
+                  if (loaded && holds_next(l, d.inst) && is_computed_in_place(l, a, leaf, map)) {
+                    held = true;
+                    return;
+                  }
+                  const bool in_memory = !storage || loaded;
+                  held |= !in_memory && l.storages[storage].in_registers();
+                  elsewhere |= in_memory || l.storages[storage].in_shared();
+                });
   return held && !elsewhere;
 }
 

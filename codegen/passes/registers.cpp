@@ -164,12 +164,29 @@ bool holds_wgmma(const Program& l, std::int64_t accumulators, int threads) {
          registers_of_thread(std::int64_t{threads} * std::max(1, l.warpgroups));
 }
 
+namespace {
+
+// Where a producer may stand beside a program's threads.
+std::int64_t registers_beside_any_producer(const Program& l) {
+  const std::int64_t has = registers_of_thread(l);
+  if (l.num_warps != 8) return has;
+  return std::min<std::int64_t>(has, registers_beside_producer(l.num_warps / 4).consumer);
+}
+
+}  // namespace
+
+bool holds_next(const Program& l, ValueId dot) {
+  const graph::Inst& i = l.graph[dot];
+  const graph::Type& a = l.graph[graph::DotView::of(i).a].type;
+  const std::int64_t of_a = graph::element_count(a.shape) * a.dtype.bytes() / 4;
+  return cdiv(graph::element_count(i.type.shape) + 2 * of_a, l.threads()) + beside_mma <=
+         registers_beside_any_producer(l);
+}
+
 std::int64_t parts_of_promoted(const Program& l, const Dot& d) {
   constexpr std::int64_t most_parts = 4;
   const std::int64_t sum = registers_of(l.storages[d.result]);
-  const int beside_producer = registers_beside_producer(l.num_warps / 4).consumer;
-  std::int64_t has = registers_of_thread(l);
-  if (l.num_warps == 8) has = std::min<std::int64_t>(has, beside_producer);
+  const std::int64_t has = registers_beside_any_producer(l);
   std::int64_t parts = 1;
   while (parts < most_parts && sum + cdiv(sum, parts) + beside_wgmma > has) parts *= 2;
   return parts;

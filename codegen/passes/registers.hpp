@@ -16,6 +16,9 @@ std::int64_t registers_of_thread(const Program& l);
 /// Whether a thread can have so many registers of accumulators of wgmma, and what stands beside
 /// them, were a Pallas thread of the program so many threads.
 bool holds_wgmma(const Program& l, std::int64_t accumulators, int threads);
+/// Whether a thread can have the accumulators of a product of wgmma, an A in registers and, beside
+/// them, the next A while it is computed.
+bool holds_next(const Program& l, ValueId dot);
 /// Whether the program's values leave as much where a producer takes its share.
 bool holds_beside_producer(const Program& l);
 

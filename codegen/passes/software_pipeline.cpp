@@ -155,7 +155,7 @@ class SoftwarePipeline {
   void rotate() {
     const Statements body = std::move(loop_.body);
     const Dot& second = std::get<Dot>(body[second_].what);
-    loop_.shared = {shared_.begin(), shared_.end()};
+    loop_.shared.insert(loop_.shared.end(), shared_.begin(), shared_.end());
     loop_.shared.push_back(second.a);
     loop_.body.clear();
 
