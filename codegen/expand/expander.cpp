@@ -23,6 +23,7 @@ Expander::Expander(const lowered::Program& l)
       e_(p_.exprs),
       b_(p_),
       storages_(l.storages.size(), thread::no_variable),
+      rests_(l.storages.size()),
       declared_(l.storages.size()),
       mutable_(l.storages.size()),
       literal_(l.storages.size(), no_expr),

@@ -295,7 +295,19 @@ class Expander {
   Affine beside_others(const WgmmaOperands& o, StorageId storage);
   void multiply(const WgmmaOperands& o, Range k_part, Range n_part, ExprId registers,
                 ExprId begins);
+  /// Sums that tensor cores keep in few bits: of some columns at once, beside the sum in f32.
+  struct Promoted {
+    std::int64_t rows = 0, columns = 0, width = 0;
+    std::int64_t last() const { return (columns - 1) / width * width; }
+  };
+  Promoted promoted(const lowered::Dot& d) const;
+  VariableId part_of_sum(const lowered::Dot& d);
   void promote(const WgmmaOperands& o, ExprId begins);
+  void add_part(StorageId sum, const Promoted& p, VariableId part, std::int64_t column,
+                ExprId keep);
+  bool has_rest(StorageId sum) const { return rests_[sum].part != thread::no_variable; }
+  void add_rest(StorageId sum);
+  void clear_rest(StorageId sum);
   ExprId matrix_descriptor(const lowered::Storage& s, ExprId address, bool transposed,
                            int every = 1);
   Affine of_warpgroup(const lowered::Dot& d, std::int64_t row_bytes, std::int64_t column_bytes);
@@ -372,8 +384,14 @@ class Expander {
   std::vector<ExprId> bounds_;                     // per axis: a size that an array holds
   ExprId is_program_ = no_expr;  // where blocks may be launched that are none; no_expr: all are
   ExprId smem_ = no_expr, warpgroup_ = no_expr, warp_ = no_expr;
-  ExprId thread_ = no_expr;                  // index among the threads of a program
-  Table<StorageId, VariableId> storages_;    // no_variable: not asked for yet
+  ExprId thread_ = no_expr;                // index among the threads of a program
+  Table<StorageId, VariableId> storages_;  // no_variable: not asked for yet
+  /// What a product leaves for who asks for its sum, or the next one; zeros where nothing is left.
+  struct Rest {
+    const lowered::Dot* of = nullptr;
+    VariableId part = thread::no_variable;
+  };
+  Table<StorageId, Rest> rests_;             // by the sum
   Table<StorageId, bool> declared_;          // by a statement so far
   Table<StorageId, bool> mutable_;           // those that are assigned several times
   Table<StorageId, ExprId> literal_;         // scalars that are one; no_expr: others

@@ -503,7 +503,13 @@ void Expander::expand_one(const lowered::WaitGroup& w) {
     b_.add(thread::Call{.function = function, .templates = {std::int64_t{w.pending}}});
   };
   switch (w.kind) {
-  case device::Completion::wgmma_group: wait(Row::wgmma_wait); return pin(w.storages);
+  case device::Completion::wgmma_group:
+    wait(Row::wgmma_wait);
+    pin(w.storages);
+    if (w.pending > 0) return;
+    for (const StorageId s : w.storages)
+      if (has_rest(s)) add_rest(s), clear_rest(s);
+    return;
   case device::Completion::bulk_group:
     if (!is_one_thread_) b_.open(thread::If{elected(), {}});
     wait(w.written ? Row::bulk_wait : Row::bulk_wait_read);

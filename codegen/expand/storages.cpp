@@ -6,6 +6,7 @@
 #include "codegen/base/names.hpp"
 #include "codegen/expand/expander.hpp"
 #include "codegen/lowered/effects.hpp"
+#include "codegen/passes/products.hpp"
 
 namespace palladium::expand {
 
@@ -42,6 +43,10 @@ VariableId Expander::declare_storage(StorageId s, bool zeros) {
       .start = zeros ? thread::Declare::Start::zeros : thread::Declare::Start::nothing,
       .variable = v});
   declared_[s] = true;
+  if (Rest& rest = rests_[s]; rest.of != nullptr) {
+    rest.part = part_of_sum(*rest.of);
+    b_.add(thread::Declare{.start = thread::Declare::Start::zeros, .variable = rest.part});
+  }
   return v;
 }
 
@@ -84,8 +89,9 @@ void Expander::find_mutable_storages() {
 // Accumulators whose first product adds to nothing are not cleared before.
 void Expander::find_begun(const lowered::Statements& list) {
   for (const lowered::Statement& s : list) {
-    if (const auto* d = std::get_if<lowered::Dot>(&s.what); d && d->anew != graph::no_value)
-      begun_by_product_[d->result] = true;
+    const auto* const d = std::get_if<lowered::Dot>(&s.what);
+    if (d != nullptr && d->anew != graph::no_value) begun_by_product_[d->result] = true;
+    if (d != nullptr && passes::rests(l_, *d)) rests_[d->result].of = d;
     lowered::for_each_body(s, [&](const lowered::Statements& body) { find_begun(body); });
   }
 }

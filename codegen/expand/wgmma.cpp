@@ -7,6 +7,7 @@
 
 #include "codegen/base/format.hpp"
 #include "codegen/expand/expander.hpp"
+#include "codegen/passes/products.hpp"
 #include "codegen/passes/registers.hpp"
 
 namespace palladium::expand {
@@ -234,35 +235,74 @@ void Expander::expand_wgmma(const lowered::Dot& d) {
   multiply(o, {0, o.depth}, {0, o.columns}, e_.address(storage(d.result)), begins);
 }
 
+Expander::Promoted Expander::promoted(const lowered::Dot& d) const {
+  const layout::Layout& layout = l_.storages[d.result].registers().layout;
+  const std::int64_t columns = layout.repetitions(1) * layout.tile(1) / d.warps_n;
+  const std::int64_t of_part = cdiv(columns, passes::parts_of_promoted(l_, d));
+  return {layout.repetitions(0), columns, cdiv(of_part, std::int64_t{8}) * 8};
+}
+
+VariableId Expander::part_of_sum(const lowered::Dot& d) {
+  const Promoted p = promoted(d);
+  return e_.declare({.name = storage_name(d.result) + "_part",
+                     .form = thread::Form::array,
+                     .type = f32,
+                     .count = p.rows * p.width / 2,
+                     .facts = {.depends = thread::on_thread}});
+}
+
 // Tensor cores add up so many elements of K, of as many columns as registers leave room for beside
-// the sum in f32; then threads add that to it.
+// the sum in f32; then threads add that to it. The last of these may wait for the next product.
 void Expander::promote(const WgmmaOperands& o, ExprId begins) {
-  const std::int64_t width =
-      cdiv(cdiv(o.columns, passes::parts_of_promoted(l_, o.dot)), std::int64_t{8}) * 8;
-  const VariableId part = e_.declare({.name = storage_name(o.dot.result) + "_part",
-                                      .form = thread::Form::array,
-                                      .type = f32,
-                                      .count = o.rows * width / 2,
-                                      .facts = {.depends = thread::on_thread}});
+  const Promoted p = promoted(o.dot);
+  const StorageId sum = o.dot.result;
+  const bool is_left = has_rest(sum), rests = is_left && passes::rests(l_, o.dot);
   b_.open(thread::Block{});  // another product may have a part of the same sum
-  b_.add(thread::Declare{.variable = part});
-  const ExprId registers = e_.address(part), sum = e_.address(storage(o.dot.result));
-  const thread::Call pinned{.function = Row::wgmma_registers, .args = {registers}};
+  const VariableId part = is_left ? rests_[sum].part : part_of_sum(o.dot);
+  if (!is_left) b_.add(thread::Declare{.variable = part});
+  const auto wait = [&] {
+    b_.add(thread::Call{.function = Row::wgmma_wait, .templates = {std::int64_t{0}}});
+  };
+  if (is_left) wait(), add_rest(sum);
+  const thread::Call pinned{.function = Row::wgmma_registers, .args = {e_.address(part)}};
   for (std::int64_t k = 0; k < o.depth; k += lowered::promoted_k)
-    for (std::int64_t n = 0; n < o.columns; n += width) {
-      const Range columns{n, std::min(o.columns, n + width)};
+    for (std::int64_t n = 0; n < p.columns; n += p.width) {
       b_.add(pinned);
       b_.add(thread::Call{.function = Row::wgmma_fence});
-      multiply(o, {k, std::min(o.depth, k + lowered::promoted_k)}, columns, registers,
-               e_.literal(bool_, 0));
-      b_.add(thread::Call{.function = Row::wgmma_wait, .templates = {std::int64_t{0}}});
+      multiply(o, {k, std::min(o.depth, k + lowered::promoted_k)},
+               {n, std::min(p.columns, n + p.width)}, e_.address(part), e_.literal(bool_, 0));
+      if (rests && k + lowered::promoted_k >= o.depth && n == p.last()) break;
+      wait();
       b_.add(pinned);
-      const std::int64_t count = (columns.end - columns.begin) / 2;
-      for (std::int64_t r = 0; r < o.rows; ++r)
-        b_.add(thread::Call{.function = Row::promote,
-                            .templates = {(r * o.columns + n) / 2, r * count, count, n / width},
-                            .args = {sum, registers, k == 0 ? begins : e_.literal(bool_, 1)}});
+      add_part(sum, p, part, n, k == 0 ? begins : e_.literal(bool_, 1));
     }
+  if (is_left && !rests) clear_rest(sum);
+  b_.close();
+}
+
+void Expander::add_part(StorageId sum, const Promoted& p, VariableId part, std::int64_t column,
+                        ExprId keep) {
+  const std::int64_t count = (std::min(p.columns, column + p.width) - column) / 2;
+  for (std::int64_t r = 0; r < p.rows; ++r)
+    b_.add(thread::Call{
+        .function = Row::promote,
+        .templates = {(r * p.columns + column) / 2, r * count, count, column / p.width},
+        .args = {e_.address(storage(sum)), e_.address(part), keep}});
+}
+
+// What the product before has left. Precondition: it is awaited.
+void Expander::add_rest(StorageId sum) {
+  const Rest& rest = rests_[sum];
+  b_.add(thread::Call{.function = Row::wgmma_registers, .args = {e_.address(rest.part)}});
+  const Promoted p = promoted(*rest.of);
+  add_part(sum, p, rest.part, p.last(), e_.literal(bool_, 1));
+}
+
+// So that nobody adds it again.
+void Expander::clear_rest(StorageId sum) {
+  const VariableId part = rests_[sum].part;
+  const ExprId r = open_registers("r", e_[part].count, true);
+  b_.add(thread::Assign{e_.element(part, r), e_.literal(f32, 0)});
   b_.close();
 }
 

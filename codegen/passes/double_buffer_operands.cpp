@@ -131,7 +131,7 @@ class DoubleBuffers {
   }
 
   bool goes_on(const Statements& body, const Dot& d) const {
-    return d.unit == Dot::Unit::wgmma && d.accumulates &&
+    return d.accumulates && (d.unit == Dot::Unit::wgmma || rests(l_, d)) &&
            std::ranges::none_of(body, [&](const Statement& s) {
              const Dot* const other = std::get_if<Dot>(&s.what);
              const bool adds = other != nullptr && other->result == d.result && other->accumulates;

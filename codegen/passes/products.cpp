@@ -235,6 +235,27 @@ std::pair<Dot, layout::Layout> product(const Program& l, ValueId dot) {
   return {d, layout::accumulator(i.type.shape, {d.warps_m, d.warps_n}, run)};
 }
 
+namespace {
+
+bool has_no_other(const Statements& list, ValueId product) {
+  return std::ranges::all_of(list, [&](const Statement& s) {
+    const Dot* const d = std::get_if<Dot>(&s.what);
+    bool none = d == nullptr || d->inst == product;
+    for_each_body(s, [&](const Statements& body) { none = none && has_no_other(body, product); });
+    return none;
+  });
+}
+
+}  // namespace
+
+bool rests(const Program& l, const Dot& d) {
+  if (d.unit != Dot::Unit::wgmma_promoted || !d.accumulates || d.anew != graph::no_value)
+    return false;
+  bool alone = true;
+  for_each_list(l, [&](const Statements& list) { alone = alone && has_no_other(list, d.inst); });
+  return alone;
+}
+
 void promote_sums(Program& l, Dot& d) {
   const graph::Graph& g = l.graph;
   if (d.unit != Dot::Unit::wgmma || g.fast_accumulation) return;

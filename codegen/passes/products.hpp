@@ -38,6 +38,11 @@ bool is_k_major(const graph::DotView& dot);
 /// threads, and says so. Precondition: whether the product accumulates is known.
 void promote_sums(Program& l, Dot& d);
 
+/// Whether what tensor cores have added up last of a product of wgmma_promoted waits for the next
+/// one, or who asks for the sum, so that it goes on meanwhile: where there is no other product, for
+/// which ptxas would wait.
+bool rests(const Program& l, const Dot& d);
+
 /// Whether the statement is a product that runs by itself, behind it.
 inline bool is_wgmma(const Statement& s) {
   const Dot* const d = std::get_if<Dot>(&s.what);

@@ -103,6 +103,22 @@ graph::Graph kernel(const Converted& p) {
       options, types);
 }
 
+// What stands between two texts, behind the first.
+std::string between(const std::string& text, const std::string& begin, const std::string& end) {
+  const std::size_t from = text.find(begin);
+  REQUIRE(from != std::string::npos);
+  return text.substr(from, text.find(end, from) - from);
+}
+
+std::string text_of(const user_kernels::UserKernel& k) {
+  const std::vector<ArgType> types(k.inputs.begin(), k.inputs.end());
+  return k.kernel.lower(types).cuda_source({.arch = "sm_90a"});
+}
+
+bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 void check(const Converted& p, int cc) {
   INFO(name_of(p) << " on sm_" << cc);
   try {
@@ -152,7 +168,73 @@ TEST_CASE("rows that an array chooses, copied ahead, agree") {
     check(128, 256, {64, 64, 64});
     check(128, 64, {64, 64, 32});
     check(64, 32, {64, 64, 32});
+    for (const std::int64_t steps : {3, 5, 6, 9}) check(64, 32 * steps, {64, 64, 32});
   }
+}
+
+TEST_CASE("sums of 8-bit floats agree, of which the last part goes on beside the next iteration") {
+  std::size_t number = 0;
+  for (const std::int64_t steps : {1, 2, 3, 6})
+    for (const Blocks& shape : {Blocks{128, 256, 128, steps}, Blocks{64, 64, 256, steps}})
+      for (const bool trans_b : {false, true})
+        for (const bool grid : {false, true}) {
+          if (!is_full() && ++number % 3 != 0) continue;
+          check({.a = f8e4m3,
+                 .b = f8e4m3,
+                 .to = f8e4m3,
+                 .left = &computed[0],
+                 .right = &computed[0],
+                 .shape = shape,
+                 .trans_b = trans_b,
+                 .grid = grid,
+                 .persistent = !grid && steps > 2},
+                90);
+        }
+}
+
+TEST_CASE("an A that threads compute goes to wgmma from registers, beside the product before") {
+  const user_kernels::Sizes sizes{.m = 256, .n = 256, .k = 1024};
+  const std::string loop = between(text_of(user_kernels::activated_matmul(sizes)),
+                                   "pl::setmaxnreg_inc", "pl::program_sync");
+  CHECK(holds(loop, "_rs<true>"));
+  CHECK_FALSE(holds(loop, "pl::store_shared"));
+  // Nobody waits before what is computed.
+  const std::string before = between(loop, "PL_NOUNROLL", "pl::wgmma_wait");
+  CHECK(holds(before, "pl::logistic_approx"));
+  CHECK(holds(before, "pl::pack"));
+}
+
+TEST_CASE("rows are gathered beside the product that goes on") {
+  const user_kernels::Sizes sizes{.m = 256, .n = 256, .k = 1024};
+  const std::string text = text_of(user_kernels::gathered_matmul(sizes));
+  const std::size_t copies = text.rfind("pl::copy_async");
+  const std::string loop = text.substr(text.rfind("PL_NOUNROLL", copies));
+  CHECK(loop.find("pl::wgmma_wait<1>") < loop.find("pl::copy_async"));
+  CHECK(loop.find("pl::wgmma_wait<0>") > loop.find("pl::wgmma_commit"));
+}
+
+TEST_CASE(
+    "8-bit floats are transposed beside the product, and what it leaves is added behind that") {
+  const std::string text = text_of(user_kernels::matmul(
+      {.m = 256, .n = 256, .k = 1024, .tile = {128, 256, 128}, .dtype = f8e4m3}));
+  const std::string loop = between(text, "PL_NOUNROLL for (i32 v", "pl::stmatrix");
+  CHECK(loop.find("pl::transpose_bytes") < loop.find("pl::wgmma_wait<0>"));
+  CHECK(loop.find("pl::wgmma_wait<0>") < loop.find("pl::promote<64"));
+  CHECK(loop.find("pl::promote<64") < loop.find("pl::wgmma_m64"));
+}
+
+TEST_CASE("what TMA has rounded to tf32 is transposed as it is") {
+  const auto text = [](bool trans_b) {
+    return text_of(user_kernels::matmul({.m = 256,
+                                         .n = 256,
+                                         .k = 256,
+                                         .tile = {128, 128, 32},
+                                         .dtype = f32,
+                                         .trans_b = trans_b,
+                                         .precision = Precision::tf32}));
+  };
+  CHECK_FALSE(holds(text(false), "round_to_tf32"));
+  CHECK_FALSE(holds(text(true), "round_to_tf32"));
 }
 
 TEST_CASE("both operands that threads compute agree") {
