@@ -136,6 +136,7 @@ PALLADIUM_FIELDS(Barriers) {
   f("arrivals", x.arrivals);
   f("by_warps", x.by_warps);
   f("by_hand", x.by_hand);
+  f("along", x.along);
 }
 
 PALLADIUM_FIELDS(Direct) { f("synchronised", x.synchronised); }
@@ -268,6 +269,8 @@ PALLADIUM_FIELDS(Copy) {
   f("slot", x.slot);
   f("of", x.of);
   f("multicast", x.multicast);
+  f("share_axes", x.share.axes);
+  f("share_dimension", x.share.dimension);
   f("predicate", x.predicate);
   f("update", x.update);
   f("by_hand", x.by_hand);

@@ -42,6 +42,8 @@ Lives::Lives(const Program& l, const Visit& visit) : l_(l), spans_(l.storages.si
     for (Span& s : spans_)
       if (s.meets(loop) && (s.first <= loop.first || s.last > loop.last))
         s = {std::min(s.first, loop.first), std::max(s.last, loop.last)};
+  for (const StorageId s : filled_by_others_)
+    if (Span& span = spans_[l_.room_of(s)]; span.first > 0) span.first = 0;
   for (const Window& w : l_.windows)
     if (w.storage() && w.scope == graph::no_value && !l_.storages[w.storage()].ring())
       spans_[l_.room_of(w.storage())] = {0, position_};
@@ -87,6 +89,7 @@ void Lives::begin(const Dot& d, int in) {
 void Lives::begin(const Copy& c, int in) {
   // Whoever waits for it names it, though nobody may read what it brings.
   if (c.completes && c.to.storage) filled_[c.completes].insert(c.to.storage);
+  if (c.share.axes != 0) filled_by_others_.insert(c.to.storage);
   if (c.from.storage && !c.completes && awaits_)
     flights_.push_back({device::Completion::bulk_group, c.from.storage, StorageId(), in});
 }

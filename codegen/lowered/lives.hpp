@@ -59,6 +59,7 @@ class Lives {
   std::vector<Span> loops_;  // inner ones first
   std::vector<Flight> flights_;
   std::map<BarrierId, std::set<StorageId>> filled_;  // by what completes it
+  std::set<StorageId> filled_by_others_;             // blocks of the cluster
   bool awaits_ = false;                              // complete_async has been here
   int position_ = 0;
 };

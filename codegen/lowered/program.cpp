@@ -1,8 +1,10 @@
 #include "codegen/lowered/program.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "codegen/base/format.hpp"
+#include "codegen/graph/limits.hpp"
 
 namespace palladium::lowered {
 
@@ -39,6 +41,26 @@ void number(Statements& list, int& next) {
 }
 
 }  // namespace
+
+std::uint64_t blocks_beside(const graph::Graph& g, std::int64_t rank,
+                            std::span<const std::int64_t> sets) {
+  const Extents own = graph::place_in_cluster(g, rank);
+  std::uint64_t found = std::uint64_t{1} << rank;
+  for (std::int64_t other = 0; other < graph::cluster_blocks(g); ++other) {
+    const Extents place = graph::place_in_cluster(g, other);
+    const bool is_beside = std::ranges::any_of(sets, [&](std::int64_t axes) {
+      for (std::size_t c = 0; c < place.size(); ++c)
+        if ((axes >> c & 1) == 0 && place[c] != own[c]) return false;
+      return true;
+    });
+    if (is_beside) found |= std::uint64_t{1} << other;
+  }
+  return found;
+}
+
+int blocks_told(const Program& l, BarrierId barrier) {
+  return std::popcount(blocks_beside(l.graph, 0, l.barriers[barrier].along));
+}
 
 void number_statements(Program& l) {
   int next = 0;

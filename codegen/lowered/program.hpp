@@ -116,6 +116,13 @@ void for_each_list(P& l, const F& f) {
 /// it.
 void number_statements(Program& l);
 
+/// A bit for each block of the cluster, by its rank, that differs from the one of that rank along
+/// the axes of one of these sets alone; that one, too.
+std::uint64_t blocks_beside(const graph::Graph& g, std::int64_t rank,
+                            std::span<const std::int64_t> sets);
+/// How many blocks are told by one who arrives at the barrier.
+int blocks_told(const Program& l, BarrierId barrier);
+
 /// How often each instruction is an operand of one that is not left over: computed for nobody.
 Table<ValueId, int> uses_of(const graph::Graph& g);
 

@@ -72,7 +72,7 @@ Protocol of_hand(const Program& l) {
 Protocol protocol_of(const Program& l, std::int64_t most) {
   if (is_by_hand(l)) return of_hand(l);
   Protocol out;
-  const protocol::Model m = protocol::model_of(l);
+  const protocol::Model m = protocol::model_of_cluster(l);
   if (!m.is_empty()) protocol::explore(m, most, out);
   if (out.verdict != Protocol::Verdict::good || m.waits_for_others == nullptr) return out;
   out.verdict = Protocol::Verdict::not_explored;

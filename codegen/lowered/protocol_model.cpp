@@ -13,6 +13,7 @@
 
 #include "codegen/base/format.hpp"
 #include "codegen/graph/cost.hpp"
+#include "codegen/graph/limits.hpp"
 #include "codegen/lowered/effects.hpp"
 
 namespace palladium::lowered::protocol {
@@ -288,6 +289,7 @@ class Builder {
   void complete(Act& act, const Copy& c, const Effects& all) {
     act.kind = c.completes ? Act::Kind::copy : Act::Kind::send;
     act.barrier = c.completes;
+    if (c.share.axes != 0) act.along = {c.share.axes};
     if (!c.completes) return;
     for (const Effect& e : all)
       if (completes(e, Completion::mbarrier) && e.storage)
@@ -299,6 +301,7 @@ class Builder {
     act.barrier = a.barrier;
     act.bytes = a.bytes;
     act.back = a.back;
+    if (a.bytes == 0) act.along = l_.barriers[a.barrier].along;
     m_.counts_warpgroups |= a.bytes == 0;
   }
   void complete(Act& act, const Wait& w, const Effects&) {
@@ -308,6 +311,9 @@ class Builder {
   void complete(Act& act, const Close& c, const Effects&) {
     act.kind = Act::Kind::close;
     act.group = c.kind;
+  }
+  void complete(Act& act, const Sync& s, const Effects&) {
+    act.kind = s.of == Sync::Of::cluster ? Act::Kind::meet : Act::Kind::sync;
   }
   void complete(Act& act, const WaitGroup& w, const Effects&) {
     act.kind = Act::Kind::wait_group;
@@ -338,16 +344,34 @@ void share_counts(const Steps& from, Steps& to) {
   }
 }
 
+bool is_end_of_cluster(const Statement& s) {
+  const Sync* const sync = std::get_if<Sync>(&s.what);
+  return sync != nullptr && sync->of == Sync::Of::cluster;
+}
+
 // What an agent does of which nobody but one thread does anything; nullptr: others do.
 const Elected* one_thread_of(const lowered::Agent& a) {
   const Elected* found = nullptr;
   for (const Statement& s : a.statements) {
-    if (std::holds_alternative<SetRegisters>(s.what)) continue;
+    if (std::holds_alternative<SetRegisters>(s.what) || is_end_of_cluster(s)) continue;
     const Elected* const elected = std::get_if<Elected>(&s.what);
     if (elected == nullptr || found != nullptr) return nullptr;
     found = elected;
   }
   return found;
+}
+
+const Statement* end_of_cluster(const Statements& list) {
+  return !list.empty() && is_end_of_cluster(list.back()) ? &list.back() : nullptr;
+}
+
+bool share_copies(const Statements& list) {
+  return std::ranges::any_of(list, [](const Statement& s) {
+    const Copy* const c = std::get_if<Copy>(&s.what);
+    bool found = c != nullptr && c->share.axes != 0;
+    for_each_body(s, [&](const Statements& body) { found = found || share_copies(body); });
+    return found;
+  });
 }
 
 }  // namespace
@@ -362,7 +386,8 @@ std::vector<Agent> agents(const Program& l) {
       all.push_back({.name = l.bodies.size() > 1 ? fmt::format("{} of body {}", name, i) : name,
                      .statements = elected != nullptr ? &elected->body : &a.statements,
                      .warpgroups = elected != nullptr ? 1 : std::max(1, a.warpgroups),
-                     .is_one_thread = elected != nullptr});
+                     .is_one_thread = elected != nullptr,
+                     .end = elected != nullptr ? end_of_cluster(a.statements) : nullptr});
     }
   return all;
 }
@@ -377,10 +402,32 @@ Model model_of(const Program& l, Detail detail) {
   }
   if (m.is_empty() && detail == Detail::waits) return m;
   Builder builder(m);
-  for (const Agent& a : m.agents) m.steps.push_back(builder.steps(*a.statements));
+  for (const Agent& a : m.agents) {
+    m.steps.push_back(builder.steps(*a.statements));
+    if (a.end != nullptr)
+      m.steps.back().push_back({.by = a.end, .act = {.kind = Act::Kind::meet, .by = a.end}});
+  }
   for (Steps& to : m.steps)
     for (const Steps& from : m.steps)
       if (&from != &to) share_counts(from, to);
+  return m;
+}
+
+Model model_of_cluster(const Program& l) {
+  Model m = model_of(l);
+  if (std::ranges::none_of(m.agents, [](const Agent& a) { return share_copies(*a.statements); }))
+    return m;
+  m.blocks = static_cast<int>(graph::cluster_blocks(l.graph));
+  const std::vector<Agent> own = m.agents;
+  const std::vector<Steps> steps = m.steps;
+  for (Agent& a : m.agents) a.name += " of block 0";
+  for (int block = 1; block < m.blocks; ++block)
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      m.agents.push_back(own[i]);
+      m.agents.back().name += fmt::format(" of block {}", block);
+      m.agents.back().block = block;
+      m.steps.push_back(steps[i]);
+    }
   return m;
 }
 

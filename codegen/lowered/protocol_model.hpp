@@ -18,6 +18,8 @@ struct Agent {
   const Statements* statements = nullptr;
   int warpgroups = 1;
   bool is_one_thread = false;
+  const Statement* end = nullptr;  // of one thread: at which its warpgroup meets its cluster
+  int block = 0;                   // of the cluster
 };
 std::vector<Agent> agents(const Program& l);
 
@@ -35,6 +37,7 @@ struct Act {
     close,
     wait_group,
     sync,
+    meet,  // all threads of the cluster do
   };
   Kind kind = Kind::access;
   const Statement* by = nullptr;
@@ -43,6 +46,9 @@ struct Act {
   std::int64_t bytes = 0;  // that are expected, or come
   int back = 0, pending = 0;
   device::Completion group = device::Completion::none;
+  /// Of an arrival: in blocks that differ along one of these sets of axes alone, too. Of a copy:
+  /// blocks that differ along these bring a part each, to all.
+  std::vector<std::int64_t> along = {};
 };
 
 struct Step;
@@ -97,6 +103,9 @@ struct Model {
   Table<StorageId, int> first_cell = {};     // -1: no such
   Table<BarrierId, int> first_barrier = {};  // one for each slot
   int barriers = 0;
+  /// Blocks of a cluster that are followed, each with cells and barriers of its own. One alone
+  /// stands for all of its cluster: what it tells others they tell it at that moment.
+  int blocks = 1;
   bool counts_warpgroups = false;  // some barrier is told by each warpgroup
   Detail detail = Detail::waits;
   /// A statement that waits for what other programs do; nullptr: none.
@@ -110,5 +119,7 @@ void find_cells(Model& m);
 
 /// `l` has its offsets in shared memory.
 Model model_of(const Program& l, Detail detail = Detail::waits);
+/// With all blocks of a cluster, where these fill each other's memory by copies that they share.
+Model model_of_cluster(const Program& l);
 
 }  // namespace palladium::lowered::protocol

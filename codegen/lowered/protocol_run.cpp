@@ -25,7 +25,7 @@ Fault Run::operator()(const std::vector<std::vector<Event>>& events) {
     for (agent_ = 0; std::cmp_less(agent_, teams_.size()); ++agent_) {
       Team& team = teams_[static_cast<std::size_t>(agent_)];
       const std::vector<Event>& all = events[static_cast<std::size_t>(agent_)];
-      while (team.next < all.size() && is_open(all[team.next])) {
+      while (team.next < all.size() && is_open(events, all[team.next])) {
         event_ = static_cast<int>(team.next++);
         perform(all[static_cast<std::size_t>(event_)]);
         moves = true;
@@ -40,14 +40,18 @@ Fault Run::operator()(const std::vector<std::vector<Event>>& events) {
 void Run::begin(const std::vector<std::vector<Event>>& events) {
   order_.clear();
   happenings_.clear();
-  cells_.assign(m_.cells.size(), {});
-  barriers_.assign(static_cast<std::size_t>(m_.barriers), {});
+  meetings_.clear();
+  reached_.clear();
+  cells_.assign(m_.cells.size() * static_cast<std::size_t>(m_.blocks), {});
+  barriers_.assign(static_cast<std::size_t>(m_.barriers * m_.blocks), {});
   for (const BarrierId b : m_.program->barriers.ids()) {
     const std::int64_t slots = m_.program->storages[m_.program->barriers[b].storage].shape[0];
-    for (std::int64_t s = 0; s < slots; ++s) {
-      Barrier& x = barriers_[static_cast<std::size_t>(m_.first_barrier[b] + s)];
-      x.arrivals = x.pending = m_.program->barriers[b].arrivals + others_that_arrive(b, events);
-    }
+    for (int block = 0; block < m_.blocks; ++block)
+      for (std::int64_t s = 0; s < slots; ++s) {
+        Barrier& x =
+            barriers_[static_cast<std::size_t>(m_.barriers * block + m_.first_barrier[b] + s)];
+        x.arrivals = x.pending = m_.program->barriers[b].arrivals + others_that_arrive(b, events);
+      }
   }
   teams_.assign(events.size(), {});
   for (std::size_t i = 0; i < events.size(); ++i) {
@@ -60,25 +64,29 @@ void Run::begin(const std::vector<std::vector<Event>>& events) {
   }
 }
 
-// Threads beside the first ones of warpgroups that tell for their warps: one of each agent.
+// Threads beside the first ones of warpgroups that tell for their warps: one of each agent, in each
+// block that tells.
 int Run::others_that_arrive(BarrierId b, const std::vector<std::vector<Event>>& events) const {
   if (!m_.program->barriers[b].by_warps) return 0;
-  return static_cast<int>(std::ranges::count_if(events, [&](const std::vector<Event>& of_agent) {
+  const auto agents = std::ranges::count_if(events, [&](const std::vector<Event>& of_agent) {
     return std::ranges::any_of(of_agent, [&](const Event& e) {
       return e.act->kind == Kind::arrive && e.act->barrier == b;
     });
-  }));
+  });
+  return static_cast<int>(agents) / m_.blocks * blocks_told(*m_.program, b);
 }
 
-bool Run::is_open(const Event& e) const {
+bool Run::is_open(const std::vector<std::vector<Event>>& events, const Event& e) const {
+  if (e.act->kind == Kind::meet)
+    return teams_[static_cast<std::size_t>(agent_)].meetings < meetings_.size() || all_meet(events);
   if (e.act->kind != Kind::wait) return true;
-  const Barrier& b = barriers_[static_cast<std::size_t>(e.barrier)];
+  const Barrier& b = barriers_[barrier(e, block())];
   return ((b.phases ^ e.phase) & 1) != 0;
 }
 
 void Run::perform(const Event& e) {
   if (e.is_left_out) {
-    for (const Touch& t : e.touches) cells_[static_cast<std::size_t>(t.cell)].is_seen = true;
+    for (const Touch& t : e.touches) state(t.cell, block()).is_seen = true;
     return;
   }
   switch (e.act->kind) {
@@ -89,17 +97,17 @@ void Run::perform(const Event& e) {
   case Kind::product: return product(e);
   case Kind::expect: {
     Thread& first = teams_[static_cast<std::size_t>(agent_)].threads[0];
-    return arrive(e, happen(first), e.act->bytes, true);
+    return arrive(e, block(), happen(first), e.act->bytes, 1);
   }
   case Kind::arrive:
     for (Thread& t : teams_[static_cast<std::size_t>(agent_)].threads)
-      if (t.is_first || m_.program->barriers[e.act->barrier].by_warps)
-        arrive(e, happen(t), 0, true);
+      if (t.is_first || m_.program->barriers[e.act->barrier].by_warps) tell(e, happen(t));
     return;
   case Kind::wait: return wait(e);
   case Kind::close: return close(e);
   case Kind::wait_group: return wait_group(e);
   case Kind::sync: return sync();
+  case Kind::meet: return meet();
   }
 }
 
@@ -147,9 +155,14 @@ void Run::copy_by_threads(const Event& e) {
 
 void Run::copy(const Event& e) {
   const int at = happen(teams_[static_cast<std::size_t>(agent_)].threads[0]), end = end_of(at);
-  for (const Touch& touch : e.touches)
-    if (touch.fills) fill(touch, {{at, end, -1, &e, true}});
-  arrive(e, end, -e.act->bytes, false);
+  // Alone a block stands for all who bring parts.
+  const std::vector<int> blocks = told(e);
+  for (const int filled : blocks) {
+    if (filled != block()) reached_.push_back({filled, end, &e});
+    for (const Touch& touch : e.touches)
+      if (touch.fills) fill(touch, {{at, end, -1, &e, true}}, filled);
+    arrive(e, filled, end, -e.act->bytes / std::ssize(blocks), 0);
+  }
 }
 
 void Run::send(const Event& e) {
@@ -180,7 +193,7 @@ void Run::product(const Event& e) {
 }
 
 void Run::read(const Touch& t, const Access& a) {
-  CellState& c = cells_[static_cast<std::size_t>(t.cell)];
+  CellState& c = state(t.cell, block());
   const Cell& cell = m_.cells[static_cast<std::size_t>(t.cell)];
   if (cell.in_registers && a.thread % 100 != 0) return;
   c.is_seen = true;
@@ -211,23 +224,25 @@ void Run::read(const Touch& t, const Access& a) {
     *same = a;
 }
 
-void Run::fill(const Touch& t, const std::vector<Access>& all) {
-  CellState& c = cells_[static_cast<std::size_t>(t.cell)];
+void Run::fill(const Touch& t, const std::vector<Access>& all, int block) {
+  CellState& c = state(t.cell, block);
   const Cell& cell = m_.cells[static_cast<std::size_t>(t.cell)];
   for (const Access& a : all) {
     if (cell.in_registers && a.thread % 100 != 0) continue;
     require_free(c, t, a, true);
     for (const int other : cell.others)
-      require_free(cells_[static_cast<std::size_t>(other)],
-                   {other, cells_[static_cast<std::size_t>(other)].version, true}, a, false);
+      require_free(state(other, block), {other, state(other, block).version, true}, a, false);
   }
+  if (is_other_part(c, t, all[0])) return c.fills.push_back(all[0]);
   if (t.version >= 0 && c.is_filled && !c.is_seen && c.version != t.version)
     fail(*all[0].event,
          fmt::format("{} is filled again, and nobody has read what {} filled it with", name(t),
                      line(*c.fills[0].event)),
          {all[0].begin});
+  c.before.swap(c.reads);
   for (const int other : cell.others) {
-    CellState& o = cells_[static_cast<std::size_t>(other)];
+    CellState& o = state(other, block);
+    c.before.insert(c.before.end(), o.reads.begin(), o.reads.end());
     o.is_filled = false;
     o.fills.clear();
     o.reads.clear();
@@ -241,6 +256,12 @@ void Run::fill(const Touch& t, const std::vector<Access>& all) {
   c.is_filled = true;
 }
 
+// Whether other blocks bring, or have brought, parts of the same.
+bool Run::is_other_part(const CellState& c, const Touch& t, const Access& a) {
+  return m_.blocks > 1 && !a.event->act->along.empty() && c.is_filled && c.version == t.version &&
+         c.fills[0].event->act->by == a.event->act->by && c.fills[0].event != a.event;
+}
+
 // Of what threads alone touch, barriers between them are another rule's.
 void Run::require_free(const CellState& c, const Touch& t, const Access& a, bool same) {
   const bool registers = m_.cells[static_cast<std::size_t>(t.cell)].in_registers;
@@ -249,14 +270,17 @@ void Run::require_free(const CellState& c, const Touch& t, const Access& a, bool
     if (registers && same && other.thread >= 100 && a.thread >= 100) return false;
     return !order_.before(other.end, a.begin);
   };
-  for (const Access& r : c.reads)
+  const bool is_part = is_other_part(c, t, a);
+  std::vector<Access> reads = c.reads;
+  if (is_part) reads.insert(reads.end(), c.before.begin(), c.before.end());
+  for (const Access& r : reads)
     if (is_early(r))
       return fail(*a.event,
                   fmt::format("{} is filled before it is free: {} may still be reading it", name(t),
                               line(*r.event)),
                   {a.begin, same ? -1 : r.begin});
   for (const Access& f : c.fills)
-    if (is_early(f) && f.event != a.event)
+    if (is_early(f) && f.event != a.event && !is_part)
       return fail(*a.event,
                   fmt::format("{} is filled before it is free: what {} fills it with may still be "
                               "under way",

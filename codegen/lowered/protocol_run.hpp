@@ -41,6 +41,7 @@ class Run {
   };
   struct CellState {
     std::vector<Access> fills, reads;  // of what it holds; the last of each thread
+    std::vector<Access> before;        // reads of what was there, where blocks fill it by parts
     std::int64_t version = -1;
     bool is_filled = false, is_seen = false;
   };
@@ -67,12 +68,18 @@ class Run {
   struct Team {
     std::vector<Thread> threads = {};
     std::size_t next = 0;
+    std::size_t meetings = 0;  // that it has come to and left
+  };
+  /// What a block does to the memory of another one.
+  struct Reach {
+    int block = 0, at = 0;
+    const Event* event = nullptr;
   };
 
   void begin(const std::vector<std::vector<Event>>& events);
   bool advance(int agent);
   int others_that_arrive(BarrierId b, const std::vector<std::vector<Event>>& events) const;
-  bool is_open(const Event& e) const;
+  bool is_open(const std::vector<std::vector<Event>>& events, const Event& e) const;
   void perform(const Event& e);
   void access(const Event& e);
   void copy_by_threads(const Event& e);
@@ -82,16 +89,32 @@ class Run {
   void wait(const Event& e);
   void close(const Event& e);
   void wait_group(const Event& e);
-  void arrive(const Event& e, int at, std::int64_t bytes, bool counts);
+  std::vector<int> told(const Event& e) const;
+  int block() const { return m_.agents[static_cast<std::size_t>(agent_)].block; }
+  CellState& state(int cell, int block) {
+    return cells_[m_.cells.size() * static_cast<std::size_t>(block) +
+                  static_cast<std::size_t>(cell)];
+  }
+  std::size_t barrier(const Event& e, int block) const {
+    return static_cast<std::size_t>(m_.barriers * block + e.barrier);
+  }
+  void tell(const Event& e, int at);
+  void arrive(const Event& e, int block, int at, std::int64_t bytes, int counts);
   void end_phase(const Event& e, Barrier& b);
   void sync();
+  bool all_meet(const std::vector<std::vector<Event>>& events) const;
+  void meet();
   bool tell_stuck(const std::vector<std::vector<Event>>& events, const std::vector<int>& lasts);
   void finish(const std::vector<std::vector<Event>>& events);
+  void end_cells(const std::vector<std::vector<int>>& lasts);
+  bool is_over(int at, const std::vector<int>& lasts) const;
 
   int happen(Thread& t, std::initializer_list<int> behind = {});
   int end_of(int begun, int behind = -1);
   void read(const Touch& t, const Access& a);
-  void fill(const Touch& t, const std::vector<Access>& all);
+  void fill(const Touch& t, const std::vector<Access>& all) { fill(t, all, block()); }
+  void fill(const Touch& t, const std::vector<Access>& all, int block);
+  bool is_other_part(const CellState& c, const Touch& t, const Access& a);
   void require_free(const CellState& c, const Touch& t, const Access& a, bool same);
   void fail(const Event& e, const std::string& what, std::initializer_list<int> behind);
   void keep(const Event& e, std::string what, std::span<const int> behind);
@@ -105,6 +128,8 @@ class Run {
   std::vector<Team> teams_;
   std::vector<CellState> cells_;
   std::vector<Barrier> barriers_;
+  std::vector<int> meetings_ = {};  // where all threads of all blocks have met
+  std::vector<Reach> reached_ = {};
   int agent_ = 0, event_ = 0;  // at work
   std::int64_t total_ = 0;
   Fault found_;

@@ -13,14 +13,32 @@
 
 namespace palladium::lowered::protocol {
 
-void Run::arrive(const Event& e, int at, std::int64_t bytes, bool counts) {
-  Barrier& b = barriers_[static_cast<std::size_t>(e.barrier)];
+// The blocks that something is done to.
+std::vector<int> Run::told(const Event& e) const {
+  if (m_.blocks == 1 || e.act->along.empty()) return {block()};
+  const std::uint64_t beside = blocks_beside(m_.program->graph, block(), e.act->along);
+  std::vector<int> all;
+  for (int other = 0; other < m_.blocks; ++other)
+    if ((beside >> other & 1) != 0) all.push_back(other);
+  return all;
+}
+
+void Run::tell(const Event& e, int at) {
+  const int counts = m_.blocks == 1 ? blocks_told(*m_.program, e.act->barrier) : 1;
+  for (const int other : told(e)) {
+    if (other != block()) reached_.push_back({other, at, &e});
+    arrive(e, other, at, 0, counts);
+  }
+}
+
+void Run::arrive(const Event& e, int block, int at, std::int64_t bytes, int counts) {
+  Barrier& b = barriers_[barrier(e, block)];
   if (b.phases > 0 && !order_.before(b.over.back(), at))
     fail(e,
          fmt::format("{} may be told before its phase {} is over, and count for that", name(e),
                      b.phases - 1),
          {at});
-  if (counts && b.pending == 0)
+  if (b.pending < counts)
     fail(e, fmt::format("{} is told more often than it counts", name(e)), {at});
   b.behind.push_back(at);
   b.bytes += bytes;
@@ -51,7 +69,7 @@ void Run::end_phase(const Event& e, Barrier& b) {
 }
 
 void Run::wait(const Event& e) {
-  Barrier& b = barriers_[static_cast<std::size_t>(e.barrier)];
+  Barrier& b = barriers_[barrier(e, block())];
   const std::int64_t n = e.phase;
   if (b.phases != n + 1)
     fail(e,
@@ -108,39 +126,81 @@ void Run::sync() {
     if (const int last = std::exchange(t.last, at); last != at) order_.add_to(at, last);
 }
 
+bool Run::all_meet(const std::vector<std::vector<Event>>& events) const {
+  for (std::size_t i = 0; i < teams_.size(); ++i) {
+    const Team& team = teams_[i];
+    if (team.meetings > meetings_.size()) continue;
+    if (team.next == events[i].size() || events[i][team.next].act->kind != Kind::meet) return false;
+  }
+  return true;
+}
+
+// The first to go on is behind all others.
+void Run::meet() {
+  Team& own = teams_[static_cast<std::size_t>(agent_)];
+  if (own.meetings == meetings_.size()) {
+    std::vector<int> all;
+    for (const Team& team : teams_)
+      for (const Thread& t : team.threads) all.push_back(t.last);
+    happenings_.push_back({agent_, event_, false});
+    meetings_.push_back(order_.add(all));
+  }
+  const int at = meetings_[own.meetings++];
+  for (Thread& t : own.threads) happen(t, {at});
+}
+
 bool Run::tell_stuck(const std::vector<std::vector<Event>>& events, const std::vector<int>& lasts) {
   for (agent_ = 0; std::cmp_less(agent_, teams_.size()); ++agent_) {
     const auto at = static_cast<std::size_t>(agent_);
     if (teams_[at].next == events[at].size()) continue;
     const Event& e = events[at][teams_[at].next];
-    keep(e,
-         fmt::format("deadlock: {} waits for phase {} of {}, which nobody ends", m_.agents[at].name,
-                     e.phase, name(e)),
-         lasts);
+    const std::string what =
+        e.act->kind == Kind::meet
+            ? "the cluster, of which not all come"
+            : fmt::format("phase {} of {}, which nobody ends", e.phase, name(e));
+    keep(e, fmt::format("deadlock: {} waits for {}", m_.agents[at].name, what), lasts);
     return true;
   }
   return false;
 }
 
-// What is under way behind the kernel fills what is no more its own.
+bool Run::is_over(int at, const std::vector<int>& lasts) const {
+  return std::ranges::any_of(lasts, [&](int last) { return order_.before(at, last); });
+}
+
+// What is under way behind the kernel fills what is no more its own; so does what other blocks do
+// to a block that has ended.
 void Run::finish(const std::vector<std::vector<Event>>& events) {
-  std::vector<int> lasts;
-  for (const Team& team : teams_)
-    for (const Thread& t : team.threads) lasts.push_back(t.last);
-  if (tell_stuck(events, lasts) || found_.is_found()) return;
+  std::vector<std::vector<int>> lasts(static_cast<std::size_t>(m_.blocks));
+  std::vector<int> all;
+  for (std::size_t i = 0; i < teams_.size(); ++i)
+    for (const Thread& t : teams_[i].threads) {
+      lasts[static_cast<std::size_t>(m_.agents[i].block)].push_back(t.last);
+      all.push_back(t.last);
+    }
+  if (tell_stuck(events, all) || found_.is_found()) return;
+  for (const Reach& r : reached_)
+    if (!is_over(r.at, lasts[static_cast<std::size_t>(r.block)]))
+      return fail(*r.event,
+                  fmt::format("block {} may have ended before {} reaches its memory", r.block,
+                              line(*r.event)),
+                  {r.at});
+  end_cells(lasts);
+}
+
+void Run::end_cells(const std::vector<std::vector<int>>& lasts) {
   for (std::size_t i = 0; i < cells_.size(); ++i) {
     const CellState& c = cells_[i];
     for (const std::vector<Access>& accesses : {c.fills, c.reads})
       for (const Access& a : accesses)
-        if (a.asynchronous &&
-            std::ranges::none_of(lasts, [&](int last) { return order_.before(a.end, last); }))
+        if (a.asynchronous && !is_over(a.end, lasts[i / m_.cells.size()]))
           return fail(*a.event,
                       fmt::format("{} is still under way when the kernel ends", line(*a.event)),
                       {a.begin});
     if (c.version >= 0 && c.is_filled && !c.is_seen)
       return fail(*c.fills[0].event,
                   fmt::format("{} is filled for an iteration that does not read it",
-                              name({static_cast<int>(i), c.version, true})),
+                              name({static_cast<int>(i % m_.cells.size()), c.version, true})),
                   {c.fills[0].begin});
   }
 }

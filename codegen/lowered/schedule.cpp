@@ -69,11 +69,14 @@ class Schedule {
           note(by, e.act->kind == Act::Kind::copy ? "copies of the " + agent : "the " + agent);
       }
     const Barriers& x = m_.program->barriers[b];
-    return fmt::format("m{}{}: the {} wait{} for {}, {} arrival{}\n", b,
+    const int blocks = blocks_told(*m_.program, b);
+    return fmt::format("m{}{}: the {} wait{} for {}{}, {} arrival{}\n", b,
                        x.ring ? fmt::format(" of each slot of ring {}", x.ring) : "",
                        fmt::join(waiting, " and the "),
                        waiting == std::vector<std::string>{"producer"} ? "s" : "",
-                       fmt::join(by, " and "), x.arrivals, x.arrivals == 1 ? "" : "s");
+                       fmt::join(by, " and "),
+                       blocks > 1 ? fmt::format(" of {} blocks", blocks) : "", x.arrivals,
+                       x.arrivals == 1 ? "" : "s");
   }
 
   // Those in which slots come and go, or somebody waits.

@@ -258,6 +258,14 @@ struct Place {
   ValueId slot = graph::no_value, block = graph::no_value;
 };
 
+/// How blocks of a cluster share a copy: of those that differ along these axes (a bit for each) alone
+/// each brings a part of it to all, as much of that dimension of the array as the box has; or, of
+/// panels and the last dimension, whole ones. No axes: it is each block's own.
+struct Share {
+  std::int64_t axes = 0;
+  int dimension = 0;
+};
+
 /// to = from, asynchronously: boxes that TMA copies between an array and shared memory, where
 /// blocks of windows lie row-major, and views in panels; or the bytes of one storage to another
 /// block of the cluster; to nowhere: what is copied is near when it is read. One thread of the
@@ -271,6 +279,7 @@ struct Copy {
   ValueId slot = graph::no_value;
   ValueId of = graph::no_value;  // the Load or Store that it does; none: of a block, or of bytes
   ValueId multicast = graph::no_value;  // a bit for each block of the cluster that it fills
+  Share share = {};                     // that lowering found
   ValueId predicate = graph::no_value;
   /// The number of a graph::Update, by which the array's elements become themselves and what is
   /// copied; -1: they become that.
@@ -278,6 +287,10 @@ struct Copy {
   /// A user waits for it, as he says. Each Pallas thread of the agent issues its own.
   bool by_hand = false;
 };
+
+inline bool fills_others(const Copy& c) {
+  return c.multicast != graph::no_value || c.share.axes != 0 || c.to.block != graph::no_value;
+}
 
 inline bool brings_near(const Copy& c) {
   return !c.to.storage && !c.to.window && c.to.view == graph::no_value;

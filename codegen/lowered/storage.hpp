@@ -109,6 +109,9 @@ struct Barriers {
   /// Each warp of who arrives tells for itself: it has read what it reads, whatever others have.
   bool by_warps = false;
   bool by_hand = false;  // a user says who arrives and waits, and made it for so many
+  /// Sets of cluster axes, a bit for each: who arrives does so in its own block and in those that
+  /// differ from it along the axes of one set alone.
+  std::vector<std::int64_t> along = {};
 };
 
 /// Of such an array, so many at most: a thread has a bit for each.

@@ -121,8 +121,11 @@ class Text {
                      c.update < 0 ? "" : graph::name_of(graph::Update{c.update}) + std::string(" "),
                      place(c.from),
                      c.completes ? fmt::format(" on m{}{}", c.completes, slot(c.slot)) : "",
-                     some(" to blocks ", c.multicast), some(" where ", c.predicate)));
+                     c.share.axes != 0 ? fmt::format(" of {} blocks together", blocks(c.share.axes))
+                                       : some(" to blocks ", c.multicast),
+                     some(" where ", c.predicate)));
   }
+  std::int64_t blocks(std::int64_t axes) const { return graph::blocks_along(g_, axes); }
   std::string place(const Place& p) const {
     const std::string what =
         p.storage  ? fmt::format("s{}", p.storage)
@@ -138,7 +141,8 @@ class Text {
   }
   void print(const Arrive& a) {
     line(fmt::format("arrive m{}{}{}{}{}", a.barrier, slot(a.slot),
-                     a.block == graph::no_value ? "" : some(" in block ", a.block),
+                     !l_.barriers[a.barrier].along.empty() ? std::string(" in all blocks")
+                                                           : some(" in block ", a.block),
                      a.bytes > 0 ? fmt::format(" for {} bytes", a.bytes) : "",
                      a.back > 0 ? fmt::format(" {} back", a.back) : ""));
   }

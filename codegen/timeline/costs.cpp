@@ -64,6 +64,7 @@ Cost Costs::of_threads(const Act& act, int warpgroups, bool is_one_thread, bool 
   if (first) cost = of_work(work(*act.by), act, is_one_thread);
   switch (act.kind) {
   case Kind::sync:
+  case Kind::meet:
     cost.alone = std::max(cost.alone, warpgroups > 1 ? speeds_.meet_more : speeds_.meet_one);
     break;
   case Kind::wait: cost.alone = std::max(cost.alone, speeds_.learn); break;
@@ -122,7 +123,7 @@ Cost Costs::of_flight(const Act& act) const {
     const double bytes = static_cast<double>(act.bytes);
     cost.of(Part::copies) = bytes / speeds_.copy_bytes;
     cost.of(Part::shared) = bytes / wavefront;
-    move(cost, bytes, s);
+    move(cost, bytes / blocks_of(s), s);  // what other blocks bring of it they read
     cost.behind = speeds_.copy_latency + (is_read_once(s) ? speeds_.device_latency : 0);
     break;
   }
@@ -141,6 +142,11 @@ Cost Costs::of_flight(const Act& act) const {
   default: break;
   }
   return cost;
+}
+
+double Costs::blocks_of(const Statement& s) const {
+  const lowered::Copy* const c = std::get_if<lowered::Copy>(&s.what);
+  return c == nullptr ? 1 : static_cast<double>(graph::blocks_along(l_.graph, c->share.axes));
 }
 
 void Costs::move(Cost& cost, double bytes, const Statement& s) const {

@@ -30,6 +30,7 @@ class Costs {
 
  private:
   Cost of_work(const thread::Work& w, const Act& act, bool is_one_thread) const;
+  double blocks_of(const lowered::Statement& s) const;
   void move(Cost& cost, double bytes, const lowered::Statement& s) const;
   bool is_read_once(const lowered::Statement& s) const;
   double bytes_of(const std::vector<lowered::StorageId>& storages) const;

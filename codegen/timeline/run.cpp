@@ -170,10 +170,12 @@ void Run::perform(Worker& w, const Event& e) {
     else
       w.copy_groups.push_back(static_cast<int>(w.copies.size()));
     break;
-  case Kind::expect: arrive(w.track.block, e.barrier, a.bytes, true); break;
+  case Kind::expect: arrive(w.track.block, e.barrier, a.bytes, 1); break;
   case Kind::arrive:
     timers_.insert({fluid_.now() + costs_.speeds().tell,
-                    {.barrier = e.barrier, .block = w.track.block, .counts = true}});
+                    {.barrier = e.barrier,
+                     .block = w.track.block,
+                     .counts = lowered::blocks_told(*m_.program, a.barrier)}});
     break;
   default: break;
   }
@@ -201,7 +203,7 @@ void Run::pump(Queue queue) {
   line.work = fluid_.begin(line.waiting.front().cost);
 }
 
-void Run::arrive(int block, int barrier, std::int64_t bytes, bool counts) {
+void Run::arrive(int block, int barrier, std::int64_t bytes, int counts) {
   Barrier& b = blocks_[static_cast<std::size_t>(block)].barriers[static_cast<std::size_t>(barrier)];
   b.bytes += bytes;
   b.pending -= counts;

@@ -87,7 +87,7 @@ class Run {
   struct Timer {
     int worker = -1, flight = -1, barrier = -1, block = 0;
     std::int64_t bytes = 0;
-    bool counts = false;
+    int counts = 0;
   };
 
   void begin(int blocks, double apart);
@@ -101,7 +101,7 @@ class Run {
   void perform(Worker& w, const Event& e);
   int launch(Worker& w, const Event& e, Queue queue, std::int64_t bytes);
   void pump(Queue queue);
-  void arrive(int block, int barrier, std::int64_t bytes, bool counts);
+  void arrive(int block, int barrier, std::int64_t bytes, int counts);
   void end_round(Block& b, int number);
   bool pass_time();
   void done(int work);

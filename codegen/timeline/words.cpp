@@ -61,6 +61,7 @@ std::string words_of(const Model& m, const Event& e) {
 Reason reason_of(const Model& m, const Events& events, const Event& e) {
   const Act& a = *e.act;
   if (a.kind == Kind::sync) return {"the warpgroups beside it", {}};
+  if (a.kind == Kind::meet) return {"the blocks of the cluster", {}};
   if (a.kind == Kind::wait_group) return {group_of(a.group), a.by->at};
   if (a.kind != Kind::wait) return {others, {}};
   for (const std::vector<Event>& all : events)
