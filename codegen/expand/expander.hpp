@@ -94,6 +94,13 @@ class Expander {
   void name_program(int axis, ExprId id);
   ExprId name_rows(ExprId block, int rows, int columns);
   void name_cluster(ExprId block);
+  ExprId number_in_share(std::int64_t axes);
+  ExprId blocks_of_share(std::int64_t axes);
+  ExprId first_of_share(std::int64_t axes);
+  std::vector<ExprId> part_origin(const lowered::Copy& c, std::vector<ExprId> origin);
+  thread::Affine part_bytes(const lowered::Copy& c);
+  bool is_of_panels(const lowered::Copy& c) const;
+  void arrive_along(const lowered::Arrive& a, ExprId slot, ExprId thread);
   void forget_scratch();
   void over_programs(const lowered::GridLoop& loop);
   bool open_bounds();
@@ -270,10 +277,10 @@ class Expander {
   std::vector<ExprId> box_origin(ValueId access);
   std::size_t dimension_of_rows(ValueId access, const lowered::TensorBox& box) const;
   template <class F>
-  void for_each_box(ValueId access, StorageId storage, BoxId tensor_box, F&& copy);
+  void for_each_box(const lowered::Copy& c, StorageId storage, F&& copy);
   template <class F>
   void for_each_run(const graph::Inst& access, const std::vector<ExprId>& origin,
-                    const lowered::TensorBox& box, F&& copy);
+                    const lowered::TensorBox& box, std::int64_t parts, F&& copy);
   void check_view(ValueId access, ExprId test);
   void check_box(ValueId load, const graph::SubscriptDim& d, std::int64_t extent, ExprId start,
                  ValueId view, int dimension, ExprId test);

@@ -45,11 +45,8 @@ bool is_tracked(const lowered::Program& l, BarrierId barrier) {
 }
 
 bool reach_other_blocks(const lowered::Program& l) {
-  const auto copies = [](const lowered::Copy& c) {
-    return c.multicast != graph::no_value || c.to.block != graph::no_value;
-  };
   const auto arrives = [](const lowered::Arrive& a) { return a.block != graph::no_value; };
-  return any_of<lowered::Copy>(l, copies) || any_of<lowered::Arrive>(l, arrives) ||
+  return any_of<lowered::Copy>(l, lowered::fills_others) || any_of<lowered::Arrive>(l, arrives) ||
          graph::reach_other_blocks(l.graph);
 }
 
@@ -82,7 +79,7 @@ bool hand_over_by_threads(const lowered::Program& l) {
   if (std::ranges::any_of(l.graph.insts, is_peer)) return true;
   std::set<StorageId> filled;
   (void)any_of<lowered::Copy>(l, [&](const lowered::Copy& c) {
-    if (c.multicast != graph::no_value) filled.insert(c.to.storage);
+    if (c.multicast != graph::no_value || c.share.axes != 0) filled.insert(c.to.storage);
     return false;
   });
   bool found = false;
@@ -93,6 +90,7 @@ bool hand_over_by_threads(const lowered::Program& l) {
 }
 
 bool is_told_by_blocks(const lowered::Program& l, BarrierId barrier) {
+  if (!l.barriers[barrier].along.empty()) return true;
   return any_of<lowered::Arrive>(l, [&](const lowered::Arrive& a) {
     return a.barrier == barrier && a.block != graph::no_value;
   });
@@ -254,14 +252,15 @@ std::size_t Expander::dimension_of_rows(ValueId access, const lowered::TensorBox
 }
 
 // One behind the other along the first dimension that a box is too small for; else one.
+// Of a copy that blocks share, as far as it is the own part.
 template <class F>
 void Expander::for_each_run(const graph::Inst& access, const std::vector<ExprId>& origin,
-                            const lowered::TensorBox& box, F&& copy) {
+                            const lowered::TensorBox& box, std::int64_t parts, F&& copy) {
   const graph::Type& view = g_[access.args[0]].type;
   std::int64_t bytes = view.dtype.bytes();
   for (const std::int32_t n : box.box) bytes *= n;
-  const std::int64_t count =
-      graph::element_count(view.shape) * view.dtype.bytes() / std::max<std::int64_t>(1, bytes);
+  const std::int64_t count = graph::element_count(view.shape) * view.dtype.bytes() /
+                             std::max<std::int64_t>(1, bytes) / parts;
   const auto first = std::ranges::find_if(box.box, [](std::int32_t n) { return n > 1; });
   const auto along = static_cast<std::size_t>(box.box.end() - first) - 1;
   for (std::int64_t k = 0; k < count; ++k) {
@@ -274,15 +273,17 @@ void Expander::for_each_run(const graph::Inst& access, const std::vector<ExprId>
 // Boxes side by side, and one below the other, make up what is copied: copy(at, offset) with the
 // place of each in the array, and the bytes before it. What has no panels is rows, whole ones.
 template <class F>
-void Expander::for_each_box(ValueId access, StorageId storage, BoxId tensor_box, F&& copy) {
+void Expander::for_each_box(const lowered::Copy& c, StorageId storage, F&& copy) {
+  const ValueId access = c.of;
   const bool leaves = graph::is_async_op(g_[access].op)
                           ? graph::CopyView::of(g_[access]).beyond != graph::Beyond::none
                           : graph::MemoryView::of(g_[access]).mask != graph::no_value;
   if (!leaves) check_view(access, no_expr);
-  const std::vector<ExprId> origin = box_origin(access);
   const Storage& s = l_.storages[storage];
-  const lowered::TensorBox& box = l_.tensor_boxes[tensor_box];
-  if (s.shared().swizzle == 0) return for_each_run(g_[access], origin, box, copy);
+  const lowered::TensorBox& box = l_.tensor_boxes[c.box];
+  const std::int64_t parts = graph::blocks_along(g_, c.share.axes);
+  const std::vector<ExprId> origin = part_origin(c, box_origin(access));
+  if (s.shared().swizzle == 0) return for_each_run(g_[access], origin, box, parts, copy);
   const std::int64_t swizzle = s.shared().swizzle, columns = swizzle / s.dtype.bytes();
   std::int64_t rows = 1;
   for (std::size_t d = 0; d + 1 < box.box.size(); ++d) rows *= box.box[d];
@@ -290,9 +291,12 @@ void Expander::for_each_box(ValueId access, StorageId storage, BoxId tensor_box,
   const bool by_hand = graph::is_async_op(g_[access].op);
   const Extents& all = by_hand ? g_[g_[access].args[0]].type.shape : s.shape;
   const std::int64_t panel = s.shape[s.shape.size() - 2] * swizzle;
-  const std::size_t rows_at = rows < all[0] ? dimension_of_rows(access, box) : 0;
-  for (std::int64_t column = 0; column < all[1]; column += columns)
-    for (std::int64_t row = 0; row < all[0]; row += rows) {
+  const bool by_panels = is_of_panels(c);
+  const std::int64_t all_rows = all[0] / (by_panels ? 1 : parts);
+  const std::int64_t all_columns = all[1] / (by_panels ? parts : 1);
+  const std::size_t rows_at = rows < all_rows ? dimension_of_rows(access, box) : 0;
+  for (std::int64_t column = 0; column < all_columns; column += columns)
+    for (std::int64_t row = 0; row < all_rows; row += rows) {
       std::vector<ExprId> at = origin;
       at[0] = e_.sum(e_.affine(at[0]) + Affine(column));
       at[rows_at] = e_.sum(e_.affine(at[rows_at]) + Affine(row));
@@ -313,11 +317,11 @@ void Expander::expand_one(const lowered::Copy& c) {
     copy_run(c);
   } else {
     const lowered::Place& shared = c.completes ? c.to : c.from;
-    for_each_box(c.of, shared.storage, c.box, [&](std::vector<ExprId> at, std::int64_t offset) {
+    for_each_box(c, shared.storage, [&](std::vector<ExprId> at, std::int64_t offset) {
       const Affine shown =
           shared.view == graph::no_value ? Affine() : view_bytes(shared.view, c.of);
       const ExprId place =
-          e_.sum(Affine::term(place_address(shared)) + shown + Affine(offset), u32);
+          e_.sum(Affine::term(place_address(shared)) + shown + part_bytes(c) + Affine(offset), u32);
       if (c.completes) return load_box(c, place, std::move(at));
       const ExprId map = e_.variable(tensor_maps_[c.box]);
       thread::Call call{.function = Row::tma_store, .args = {map, place}, .at = std::move(at)};
@@ -335,7 +339,7 @@ void Expander::bring_near(const lowered::Copy& c) {
   check_view(c.of, no_expr);
   const ExprId map = e_.variable(tensor_maps_[c.box]);
   for_each_run(
-      g_[c.of], box_origin(c.of), l_.tensor_boxes[c.box],
+      g_[c.of], box_origin(c.of), l_.tensor_boxes[c.box], 1,
       [&](std::vector<ExprId> at, std::int64_t) {
         b_.add(thread::Call{.function = Row::tma_prefetch, .args = {map}, .at = std::move(at)});
       });
@@ -345,7 +349,8 @@ void Expander::copy_window(const lowered::Copy& c) {
   const passes::BlockNames& names = windows_[c.from.window];
   std::vector<ExprId> at;
   for (std::size_t d = names.start.size(); d-- > 0;) at.push_back(e_.as(i32, names.start[d]));
-  load_box(c, place_address(c.to), std::move(at));
+  load_box(c, e_.sum(Affine::term(place_address(c.to)) + part_bytes(c), u32),
+           part_origin(c, std::move(at)));
 }
 
 void Expander::load_box(const lowered::Copy& c, ExprId to, std::vector<ExprId> at) {
@@ -353,9 +358,10 @@ void Expander::load_box(const lowered::Copy& c, ExprId to, std::vector<ExprId> a
                     .args = {to, e_.variable(tensor_maps_[c.box]),
                              barrier_address(c.completes, slot_of(c.completes, c.slot))},
                     .at = std::move(at)};
-  if (c.multicast != graph::no_value) {
+  if (c.multicast != graph::no_value || c.share.axes != 0) {
     call.function = Row::tma_load_multicast;
-    call.args.push_back(e_.cast(u16, scalar(c.multicast)));
+    call.args.push_back(
+        e_.cast(u16, c.share.axes != 0 ? blocks_of_share(c.share.axes) : scalar(c.multicast)));
   }
   b_.add(std::move(call));
 }

@@ -127,18 +127,6 @@ void Expander::name_programs(ExprId number_of_program) {
   }
 }
 
-void Expander::name_cluster(ExprId block) {
-  std::int64_t below = 1;
-  cluster_ids_.resize(g_.cluster.size(), no_expr);
-  for (std::size_t c = g_.cluster.size(); c-- > 0;) {
-    ExprId rank = e_.plain(Operator::rem, e_.cast(i32, block), number(p_.cluster_blocks));
-    if (below > 1) rank = e_.plain(Operator::div, rank, number(below));
-    cluster_ids_[c] =
-        b_.let_here(fmt::format("c{}", c), e_.plain(Operator::rem, rank, number(g_.cluster[c])));
-    below *= g_.cluster[c];
-  }
-}
-
 // Memory of a program's own holds nothing of the program before.
 void Expander::forget_scratch() {
   for (const Window& w : l_.windows)

@@ -314,20 +314,21 @@ void Expander::expand_one(const lowered::Arrive& a) {
     return b_.add(thread::Call{
         .function = Row::mbarrier_arrive_expect_tx,
         .args = {barrier_address(a.barrier, slot_of(a.barrier, a.slot)), number(a.bytes)}});
-  std::vector<ExprId> conditions;
-  if (l_.barriers[a.barrier].by_warps || in_warps_) {
-    b_.add(thread::Sync{.whole_warps = true});
-    conditions.push_back(
-        b_.let_once("tells_for_warp", false, e_.plain(Operator::equal, lane(), number(0), bool_)));
-  } else if (!is_one_thread_) {
-    const bool of_each = is_wide() && !l_.barriers[a.barrier].by_hand;
-    const ExprId in_warpgroup =
-        of_each ? e_.plain(Operator::rem, thread_, number(graph::warpgroup_threads)) : thread_;
-    conditions.push_back(
-        b_.let_once("tells", false, e_.plain(Operator::equal, in_warpgroup, number(0), bool_)));
-  }
+  // Of those that tell for the same, one.
+  const bool by_warps = l_.barriers[a.barrier].by_warps || in_warps_;
+  const bool of_each = is_wide() && !l_.barriers[a.barrier].by_hand;
+  if (by_warps) b_.add(thread::Sync{.whole_warps = true});
+  const ExprId among = by_warps ? lane()
+                       : of_each
+                           ? e_.plain(Operator::rem, thread_, number(graph::warpgroup_threads))
+                           : thread_;
   const RingId ring = l_.barriers[a.barrier].ring;
   const ExprId slot = a.back > 0 ? slot_before(ring) : slot_of(a.barrier, a.slot);
+  if (!l_.barriers[a.barrier].along.empty()) return arrive_along(a, slot, among);
+  std::vector<ExprId> conditions;
+  if (by_warps || !is_one_thread_)
+    conditions.push_back(b_.let_once(by_warps ? "tells_for_warp" : "tells", false,
+                                     e_.plain(Operator::equal, among, number(0), bool_)));
   if (a.back > 0 && slots_[ring].begins != no_expr)
     conditions.push_back(e_.op(graph::Op::Not, bool_, {slots_[ring].begins}));
   const ExprId condition = e_.all(std::move(conditions));

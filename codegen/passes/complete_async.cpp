@@ -529,7 +529,8 @@ void count_arrivals(Program& l) {
         arrivals[barrier] += by_all ? agent.warpgroups : 1;
     }
   for (const auto& [barrier, count] : arrivals)
-    if (!l.barriers[barrier].by_hand) l.barriers[barrier].arrivals = count;
+    if (!l.barriers[barrier].by_hand)
+      l.barriers[barrier].arrivals = count * lowered::blocks_told(l, barrier);
 }
 
 void complete(Program& l, bool is_crowded) {

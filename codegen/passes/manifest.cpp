@@ -54,6 +54,8 @@ constexpr Pass chosen[] = {
      "before copies take the room: what is computed beside products?"},
     {"build_pipelines", build_pipelines, Fact::rows | Fact::copies, Fact::rings, Edits::nothing,
      "how large is what is copied ahead?"},
+    {"share_fetches", share_fetches, Fact::rings, Fact::none, Edits::nothing,
+     "of rings: who tells whom that a slot is free?"},
     {"software_pipeline", software_pipeline, Fact::rings, Fact::none, Edits::nothing,
      "of rings: which steps are left for the next iteration?"},
     {"load_ahead", load_ahead, Fact::rings, Fact::none, Edits::nothing,

@@ -32,6 +32,7 @@ void check_registers(Program& l);
 void pad_staged_rows(Program& l);
 void choose_copies(Program& l);
 void fetch_windows(Program& l);
+void share_fetches(Program& l);
 void double_buffer_operands(Program& l);
 void build_pipelines(Program& l);
 void software_pipeline(Program& l);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -27,11 +28,22 @@ struct Choice {
   std::optional<bool> specialize = {};
   bool persistent = false;
   int warps = 4, stages = 3, iterations = 12;
+  std::vector<Dim> cluster = {};  // of rows and columns of tiles
+
+  std::int64_t blocks_along(std::size_t axis) const {
+    return cluster.empty() ? 1 : cluster[axis].value();
+  }
+  std::vector<std::string> cluster_names() const {
+    return cluster.empty() ? std::vector<std::string>() : std::vector<std::string>{"row", "column"};
+  }
 };
 
 // o = a b, an iteration for each part of K.
 inline graph::Graph product(const Choice& c) {
   const int k = c.iterations * 32, rows = 16 * c.warps;
+  const auto tile = [=](Index i, const char* axis, std::int64_t blocks) {
+    return c.cluster.empty() ? i : Index(i * blocks + axis_index(axis));
+  };
   const auto body = [=](Ref a, Ref b, Ref o) {
     const Value sum = loop(
         0, c.iterations,
@@ -42,22 +54,32 @@ inline graph::Graph product(const Choice& c) {
         zeros({rows, 64}, f32));
     o[_] = sum.astype(f16);
   };
-  const auto by_rows = [](Index i) { return Indices{i, 0}; };
+  const std::int64_t m = 4 * rows * c.blocks_along(0), n = 64 * c.blocks_along(1);
+  const auto row = [=](Index i) { return tile(i, "row", c.blocks_along(0)); };
+  const auto column = [=] { return tile(0, "column", c.blocks_along(1)); };
   return traced(body,
                 {.name = "product",
-                 .out_type = ShapeDtype{{4 * rows, 64}, f16},
+                 .out_type = ShapeDtype{{m, n}, f16},
                  .grid = {4},
-                 .in_specs = {{{rows, k}, by_rows},
+                 .cluster = c.cluster,
+                 .cluster_names = c.cluster_names(),
+                 .in_specs = {{{rows, k},
+                               [=](Index i) {
+                                 return Indices{row(i), 0};
+                               }},
                               {{k, 64},
-                               [](Index) {
-                                 return Indices{0, 0};
+                               [=](Index) {
+                                 return Indices{0, column()};
                                }}},
-                 .out_specs = {{{rows, 64}, by_rows}},
+                 .out_specs = {{{rows, 64},
+                                [=](Index i) {
+                                  return Indices{row(i), column()};
+                                }}},
                  .compiler_params = {.num_warps = c.warps,
                                      .num_stages = c.stages,
                                      .warp_specialize = c.specialize,
                                      .persistent = c.persistent}},
-                {array({4 * rows, k}, f16), array({k, 64}, f16)});
+                {array({m, k}, f16), array({k, n}, f16)});
 }
 
 // A loop of two products, of which the second one runs while the next iteration computes.
@@ -76,18 +98,23 @@ inline graph::Graph attention(const Choice& c) {
     (void)top;
     o[_] = (acc / total).astype(f16);
   };
-  const auto rows = [](Index i) { return Indices{i, 0}; };
+  const std::int64_t blocks = c.blocks_along(0) * c.blocks_along(1);
+  const auto rows = [=](Index i) {
+    return Indices{blocks > 1 ? Index(i * blocks + axis_index({"row", "column"})) : i, 0};
+  };
   const auto all = [](Index) { return Indices{0, 0}; };
   return traced(body,
                 {.name = "attention",
-                 .out_type = ShapeDtype{{256, 64}, f16},
+                 .out_type = ShapeDtype{{256 * blocks, 64}, f16},
                  .grid = {4},
+                 .cluster = c.cluster,
+                 .cluster_names = c.cluster_names(),
                  .in_specs = {{{64, 64}, rows}, {{keys, 64}, all}, {{keys, 64}, all}},
                  .out_specs = {{{64, 64}, rows}},
                  .compiler_params = {.num_stages = c.stages,
                                      .warp_specialize = c.specialize,
                                      .persistent = c.persistent}},
-                {array({256, 64}, f16), array({keys, 64}, f16), array({keys, 64}, f16)});
+                {array({256 * blocks, 64}, f16), array({keys, 64}, f16), array({keys, 64}, f16)});
 }
 
 struct Subject {
@@ -107,6 +134,9 @@ inline std::vector<Subject> subjects() {
       {"pipelined", attention({.specialize = true})},
       {"pipelined, persistent", attention({.specialize = true, .persistent = true})},
       {"two rings", attention({.specialize = false})},
+      {"produced, one operand shared", product({.specialize = true, .cluster = {2, 1}})},
+      {"produced, both shared",
+       product({.specialize = true, .warps = 8, .iterations = 5, .cluster = {2, 2}})},
   };
 }
 
@@ -187,6 +217,7 @@ void delay_each(lowered::Program& l, const std::string& word, const Late& late, 
 }
 
 inline void for_each_fault(lowered::Program& l, const Check& check) {
+  const lowered::Program whole = l;
   leave_out_each<lowered::Wait>(l, "wait", check);
   leave_out_each<lowered::Arrive>(l, "arrive", check);
   leave_out_each<lowered::Advance>(l, "advance", check);
@@ -202,6 +233,25 @@ inline void for_each_fault(lowered::Program& l, const Check& check) {
       check);
   change_each<lowered::WaitGroup>(
       l, "one more pending", [](lowered::WaitGroup& w) { return ++w.pending > 0; }, check);
+  change_each<lowered::Sync>(
+      l, "a block for the cluster",
+      [](lowered::Sync& s) {
+        return std::exchange(s.of, lowered::Sync::Of::block) == lowered::Sync::Of::cluster;
+      },
+      check);
+  for (const lowered::BarrierId b : l.barriers.ids()) {
+    const std::vector<std::int64_t> along = l.barriers[b].along;
+    for (std::size_t i = 0; i < along.size(); ++i) {
+      l.barriers[b].along.erase(l.barriers[b].along.begin() + static_cast<std::ptrdiff_t>(i));
+      check(fmt::format("blocks {} not told for m{}", i, b.number()));
+      const int arrivals = l.barriers[b].arrivals;
+      l.barriers[b].arrivals =
+          arrivals / lowered::blocks_told(whole, b) * lowered::blocks_told(l, b);
+      check(fmt::format("blocks {} not counted for m{}", i, b.number()));
+      l.barriers[b].arrivals = arrivals;
+      l.barriers[b].along = along;
+    }
+  }
   for (const lowered::BarrierId b : l.barriers.ids())
     for (const int more : {1, -1}) {
       l.barriers[b].arrivals += more;

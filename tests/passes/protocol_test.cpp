@@ -91,13 +91,15 @@ TEST_CASE("who works on products in loops drawn at random waits as it must") {
   Random random(1);
   int asynchronous = 0;
   for (int n = 0; n < 80; ++n) {
-    const Choice c{.specialize = random.pick<std::optional<bool>>({std::nullopt, true, false}),
-                   .persistent = random.chance(50),
-                   .warps = random.pick({4, 4, 8}),
-                   .stages = random.between(1, 5),
-                   .iterations = random.between(1, 12)};
-    const graph::Graph g = random.chance(50) ? product(c) : attention(c);
+    Choice c{.specialize = random.pick<std::optional<bool>>({std::nullopt, true, false}),
+             .persistent = random.chance(50),
+             .warps = random.pick({4, 4, 8}),
+             .stages = random.between(1, 5),
+             .iterations = random.between(1, 12)};
     const int compute_capability = random.pick({80, 90, 90, 100});
+    if (!c.persistent && compute_capability >= 90)
+      c.cluster = random.pick<std::vector<Dim>>({{}, {2, 1}, {1, 2}, {2, 2}, {4, 1}});
+    const graph::Graph g = random.chance(50) ? product(c) : attention(c);
     const lowered::Program l = on(g, compute_capability);
     const lowered::Protocol p = lowered::protocol_of(l);
     INFO(n << " on sm_" << compute_capability << ": " << lowered::to_text(p)
@@ -120,7 +122,8 @@ TEST_CASE(
     if (name == "copied by threads") return "";
     if (name == "fetched") return unrolled + " 0\n" + sent + " 0\n";
     if (name == "fetched, persistent") return sent + " 0\n";
-    if (name == "produced" || name == "produced for two warpgroups")
+    if (name == "produced" || name == "produced for two warpgroups" ||
+        name == "produced, one operand shared" || name == "produced, both shared")
       return unrolled + " 1\n" + sent + " 2\n";
     if (name == "produced, persistent") return sent + " 2\n";
     if (name == "pipelined") return last_slot + sent + " 3\n";
