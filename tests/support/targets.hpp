@@ -13,8 +13,9 @@ namespace palladium::test {
 /// minutes, what other machines run is left out.
 bool is_wanted(Target target);
 
-/// Runs `body` on interpreter, emulator and, where there is one, the GPU, each in a section of its
-/// own. Without a GPU the report says so.
+/// Runs `body` on interpreter, emulator and, where there is one, the GPU, one after the other: in no
+/// sections, of which Catch2 runs those of one name once, however often a loop comes to them.
+/// Without a GPU the report says so.
 void for_each_target(const std::string& name, const std::function<void(Target)>& body);
 
 /// A copy where the target's kernels can read it, and one that the CPU can.
