@@ -170,7 +170,9 @@ class Binding {
       for (std::size_t d = 0; d < from.size(); ++d)
         in.type.shape[d] = from[static_cast<std::size_t>(dimensions(in)[d])];
     } else if (in.op == Op::RefBitcast) {
-      for (std::size_t d = 0; d + 1 < from.size(); ++d) in.type.shape[d] = from[d];
+      // Of another width the last one is known, and another number.
+      for (std::size_t d = 0; d < from.size(); ++d)
+        if (before[d] == unknown_extent) in.type.shape[d] = from[d];
     }
     return in.type.shape != before;
   }

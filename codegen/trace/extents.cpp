@@ -63,7 +63,8 @@ Shape Recorder::shape_of(ValueId ref) const {
     for (int d = 0; d < shape.rank(); ++d)
       shape[d] = from[static_cast<int>(graph::dimensions(in)[static_cast<std::size_t>(d)])];
   } else if (in.op == Op::RefBitcast) {
-    for (int d = 0; d + 1 < shape.rank(); ++d) shape[d] = from[d];
+    for (int d = 0; d < shape.rank(); ++d)
+      if (is_unknown(own[d])) shape[d] = from[d];
   } else if (in.op == Op::At) {
     // What a subscript takes whole stands in its order.
     int next = 0;

@@ -354,6 +354,11 @@ Ref Ref::transpose(Axes permutation, Location at) const {
 Ref Ref::bitcast(DType dtype, Location at) const {
   Recorder& recorder = Recorder::current("bitcast", at);
   const ValueId ref = recorder.id(*this, "bitcast", at);
+  const Type& from = recorder.graph[ref].type;
+  // Of other widths the last extent is another number.
+  if (from.dtype.bits() != dtype.bits() && !from.shape.empty() &&
+      from.shape.back() == unknown_extent)
+    recorder.expect_known(ref, "bitcast", at);
   Type to = recorder.graph[ref].type;
   to.dtype = dtype;
   recorder.expect_fill_as(ref, dtype, at);

@@ -2,6 +2,7 @@
 // size, and what is refused.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -164,6 +165,31 @@ TEST_CASE("what needs a size pins it: loads of a whole Ref, host numbers, unroll
   CHECK_FALSE(pins(of_whole([](Ref x, Ref o) { o[0] = x[x.shape()[0] - 1]; })));
 }
 
+TEST_CASE("what is seen in other bits of a whole Ref has its size, or as many times as many") {
+  const auto one = [](Ref x, Ref o) { o[0] = x.bitcast(i32)[x.shape()[0] - 1].bitcast(f32); };
+  CHECK(key(of_whole(one), counted({8})) == key(of_whole(one), counted({16})));
+  const Kernel kernels[] = {
+      of_whole(one), of_whole([](Ref x, Ref o) { o[0] = pl::max(x.bitcast(i32)[_]).bitcast(f32); }),
+      of_whole([](Ref x, Ref o) { o[0] = pl::max(x.bitcast(i16)[_]).astype(f32) / 128 - 127; })};
+  for (const Kernel& k : kernels)
+    for_each_target("bits", [&](Target target) {
+      for (const std::int64_t n : {2, 5, 64}) {
+        const Array x = counted({n});
+        const float last = x.data<float>()[n - 1],
+                    found = on_cpu(k.on(target)(on(target, x))).data<float>()[0];
+        // Of the upper bits of a float its exponent, and a fraction below 1.
+        CHECK(
+            (&k == &kernels[2] ? std::floor(found) == std::floor(std::log2(last)) : found == last));
+      }
+    });
+  CHECK_THAT(error_of([] {
+               pallas_call([](Ref x, Ref o) { o[0] = pl::sum(x.bitcast(i16)[{ds(0, 2)}]); },
+                           {.name = "refused", .out_type = {{1}, i16}})
+                   .lower(ShapeDtype{{dim("m")}, f32});
+             }),
+             ContainsSubstring("bitcast: dimension 0 of args[0], ref block f32[?], has 'm'"));
+}
+
 TEST_CASE("a kernel that pins a size is the one of the array of that size") {
   const auto body = [](Ref x, Ref o) {
     const Value first = x[{ds(0, 4)}];
@@ -192,10 +218,10 @@ TEST_CASE("where no call gives a size what needs one is refused, with what to wr
       pallas_call(body, {.name = "refused", .out_type = {{1}, f32}}).lower(type);
     });
   };
-  CHECK_THAT(lower([](Ref x, Ref o) { o[0] = pl::sum(x[_]); }),
-             ContainsSubstring("load: dimension 0 of args[0], ref block f32[?,8], has 'm' elements") &&
-                 ContainsSubstring("pl::ds(start, 64)") &&
-                 ContainsSubstring("whole_refs_test.cpp"));
+  CHECK_THAT(
+      lower([](Ref x, Ref o) { o[0] = pl::sum(x[_]); }),
+      ContainsSubstring("load: dimension 0 of args[0], ref block f32[?,8], has 'm' elements") &&
+          ContainsSubstring("pl::ds(start, 64)") && ContainsSubstring("whole_refs_test.cpp"));
   CHECK_THAT(lower([](Ref x, Ref o) { o[0] = x.reshape({-1})[0]; }),
              ContainsSubstring("reshape: dimension 0"));
   CHECK_THAT(lower([](Ref x, Ref o) {
