@@ -17,6 +17,7 @@ slots, ahead   into how many places of shared memory it copies in turn, and for 
 awaited        bytes whose copy is awaited in the iteration that begins it
 waits          products of wgmma that are left in flight at each wait for them
 local          accesses of local memory (spills), of the loop and of all the text
+left out       products of wgmma that an assembler took for others: they stand there without operands
 blocks         on a multiprocessor at once, by registers, shared memory and threads
 
 The main loop is the innermost loop with the most MMAs (of equals the shorter); without MMAs the
@@ -128,6 +129,9 @@ class Instruction:
                 n = 4 if self.unit in MMAS else 4 if self.width() == 16 else 2 if found[2] or self.width() == 8 else 1
                 result |= {f"R{int(found[1]) + k}" for k in range(n)}
         return result
+
+    def is_left_out(self):
+        return self.unit == "HGMMA" and "gdesc[URZ], RZ" in self.operands
 
     def is_arrival_of_bytes(self):
         return self.base == "SYNCS" and "ARRIVE" in self.name and self.name.endswith("TRANS64")
@@ -641,6 +645,7 @@ def estimate_kernel(name, instructions, labels, elf, arch, shared, threads):
     return {"kernel": name, "arch": arch, "registers": elf.get("registers"), "threads": threads,
             "shared": static + shared, "blocks": blocks, "blocks_limited_by": limit,
             "instructions": len(instructions), "local": sum(i.unit == "local" for i in instructions),
+            "left_out": sum(i.is_left_out() for i in instructions),
             "main": main}
 
 

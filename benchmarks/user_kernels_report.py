@@ -80,6 +80,8 @@ def short(kernel):
     words += f" ahead {'-' if main['ahead'] is None else main['ahead']}"
     if kernel["local"]:
         words += f" spills {kernel['local']}"
+    if kernel["left_out"]:
+        words += f" products left out {kernel['left_out']}"
     if kernel["blocks"] == 0:
         words += " (too large to run)"
     return words
@@ -102,6 +104,8 @@ def ours(kernel):
 def verdicts(case, kernel, peers):
     """What is worse than it should be: figures first, then words."""
     found, main = [], kernel["main"]
+    if kernel["left_out"]:
+        found.append(f"lacks {kernel['left_out']} of its products")
     if case["at_most"] and figure(kernel) > SAME * case["at_most"]:
         found.append(f"{figure(kernel) / case['at_most']:.2f} x the target")
     if case["stages"] > (main["slots"] or 0):

@@ -265,8 +265,10 @@ class Purposes {
       if (b.by_hand) barriers_[b.storage] = {};
     if (behind_.waits)
       for (const StorageId s : l_.storages.ids()) judge(s, barriers_[s]);
-    if (fence_ != nullptr && !reads_stored_ && !graph::has_async_ops(l_.graph))
-      refuse("fenced", *fence_, "orders nothing: no copy and no product reads what threads store");
+    if (fence_ != nullptr && !reads_stored_ && !fills_stored() && !graph::has_async_ops(l_.graph))
+      refuse(
+          "fenced", *fence_,
+          "orders nothing: no copy and no product reads what threads store, nor fills its place");
     return found_;
   }
 
@@ -325,8 +327,26 @@ class Purposes {
     if (e.storage && e.reads()) read_[e.storage] = true;
     if (e.storage && e.replaces) read_[e.replaces] = true;
     if (e.storage && e.proxy == device::Proxy::async && e.reads()) reads_stored_ = true;
+    if (e.storage && e.writes() && l_.storages[e.storage].in_shared())
+      (e.proxy == device::Proxy::async ? brought_ : stored_).insert(e.storage);
     if (e.storage && e.access == Effect::Access::write && must_be_read(e.storage, s))
       filled_.emplace_back(e.storage, &s);
+  }
+
+  // Whether copies fill memory in which threads store something else.
+  bool fills_stored() const {
+    const auto place = [&](StorageId s) {
+      while (l_.storages[s].shared().within.storage) s = l_.storages[s].shared().within.storage;
+      const RingId ring = l_.storages[s].ring();
+      const Storage& placed = ring ? l_.storages[l_.rings[ring].storage] : l_.storages[s];
+      return std::pair(placed.shared().offset,
+                       placed.shared().offset + shared_bytes(placed).value());
+    };
+    return behind_.offsets && std::ranges::any_of(stored_, [&](StorageId a) {
+             return std::ranges::any_of(brought_, [&](StorageId b) {
+               return place(a).first < place(b).second && place(b).first < place(a).second;
+             });
+           });
   }
 
   // What a kernel computes and does not use may be filled, too; of scalars passes leave it out.
@@ -370,6 +390,7 @@ class Purposes {
   Table<StorageId, Counted> barriers_;
   std::vector<std::pair<StorageId, const Statement*>> filled_;
   const Statement* fence_ = nullptr;
+  std::set<StorageId> stored_, brought_;  // in shared memory, by threads and by copies
   bool reads_stored_ = false;
   std::string found_;
 };

@@ -533,6 +533,26 @@ void count_arrivals(Program& l) {
       l.barriers[barrier].arrivals = count * lowered::blocks_told(l, barrier);
 }
 
+// ---- blocks of a cluster
+
+bool is_shared(const Statement& s) {
+  return any_within(s, [](const Statement& x) {
+    const Copy* const c = std::get_if<Copy>(&x.what);
+    return c != nullptr && c->share.axes != 0;
+  });
+}
+
+// Who fills the memory of other blocks, and arrives there, finds it: none ends before all are done.
+void meet_at_end(Program& l) {
+  bool shares = false;
+  for_each_list(
+      l, [&](const Statements& list) { shares = shares || std::ranges::any_of(list, is_shared); });
+  if (!shares) return;
+  for_each_list(l, [&](Statements& list) {
+    list.push_back({Sync{Sync::Of::cluster}, l.graph.at});
+  });
+}
+
 void complete(Program& l, bool is_crowded) {
   if (graph::has_async_ops(l.graph)) leave_out_idle_syncs(l);
   BarrierWaits barriers(l);
@@ -548,6 +568,7 @@ void complete(Program& l, bool is_crowded) {
     await_groups(list, Order(l, Order::Ask::groups).missing(list));
   });
   count_arrivals(l);
+  meet_at_end(l);
 }
 
 }  // namespace

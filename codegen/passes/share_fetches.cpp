@@ -105,10 +105,7 @@ class SharedFetches {
 
   void run() {
     for_each_list(l_, [&](Statements& list) { find(list, {}); });
-    bool shares = false;
-    for (auto& [storage, fetch] : fetches_) shares |= share(storage, fetch);
-    if (!shares) return;
-    for_each_list(l_, [&](Statements& list) { list.push_back({Sync{Sync::Of::cluster}, g_.at}); });
+    for (auto& [storage, fetch] : fetches_) share(storage, fetch);
   }
 
  private:
@@ -179,7 +176,7 @@ class SharedFetches {
     return around;
   }
 
-  bool share(StorageId storage, Fetch& fetch) {
+  void share(StorageId storage, Fetch& fetch) {
     std::int64_t axes = differences_.all() & ~fetch.axes;
     for (std::size_t c = 0; c < g_.cluster.size(); ++c)
       if (g_.cluster[c] == 1) axes &= ~(std::int64_t{1} << c);
@@ -189,7 +186,7 @@ class SharedFetches {
       tell(fetch, fmt::format("{}: each block fetches its own, since that depends on where in the "
                               "cluster it stands",
                               what));
-      return false;
+      return;
     }
     const RingId ring = l_.storages[storage].ring();
     const BarrierId empty = ring ? l_.rings[ring].empty_barriers : BarrierId();
@@ -206,7 +203,7 @@ class SharedFetches {
                               "because {}",
                               what, blocks,
                               why != nullptr ? why : "a kernel has no room for more tensor maps"));
-      return false;
+      return;
     }
     if (empty) {
       std::vector<std::int64_t>& along = l_.barriers[empty].along;
@@ -214,7 +211,6 @@ class SharedFetches {
     }
     tell(fetch, fmt::format("{}: {} blocks of a cluster fetch a part each, for all of them", what,
                             blocks));
-    return true;
   }
 
   ValueId of_what(const Copy& c) const {

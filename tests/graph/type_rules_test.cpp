@@ -281,7 +281,7 @@ const std::vector<Case> refused = {
     {Op::At, ARGS(x.ref, x.f), {at({{.is_slice = false, .dynamic = true, .array = true}, all8}), 0}, {}, "at: expected an array of i32 as the index of dimension 0 of ref block f32[4,8], given f32[4,8]"},
     {Op::Atomic, ARGS(x.ref, x.f), {{0, 0, 3}, 0}, {}, "atomic: atomic_and does not support f32, but i8, u8, i16, u16, i32, u32, i64, u64"},
     {Op::Atomic, ARGS(x.iref, x.i), {{0, 0, 7}, 0}, {}, "atomic: expected a value to compare with for atomic_cas alone"},
-    {Op::Atomic, ARGS(x.iref, x.i), {{0, 0, 8}, 0}, {}, "atomic: there is no update 8"},
+    {Op::Atomic, ARGS(x.iref, x.i), {{0, 0, 10}, 0}, {}, "atomic: there is no update 10"},
     {Op::At, ARGS(x.ref, x.i), {at({{.is_slice = false, .dynamic = true}, all8}), 0}, {}, "at: an index must be a scalar, given i32[4,8]"},
     {Op::At, ARGS(x.f), {at({all4, all8}), 0}, {}, "at: expected a Ref as operand 0, given f32[4,8]"},
     {Op::RefReshape, ARGS(x.ref), {}, Type::ref({}, {31}, {}), "ref_reshape: expected a shape of 32 elements"},

@@ -379,8 +379,8 @@ void add_atomics(std::vector<WaistUse>& all, int arch) {
     add("atomic_" + std::string(n), {"u32", "i32"}, "x = ", "(" + p + ", y)", {});
   for (const char* n : {"add", "min", "max", "and", "or", "xor"})
     if (arch >= 90)
-      add("atomic_" + std::string(n) + "_cluster", {"i32", "u32", "i64", "u64"}, "x = ", "(s, y)",
-          {});
+      add("atomic_" + std::string(n) + "_cluster", {"i32", "u32", "i64", "u64"},
+          "x = ", "(pl::mapa(s, 0), y)", {});
   add("atomic_compare_exchange", integers, "x = ", "(" + p + ", x, y)", both);
   add("atomic_compare_exchange_shared", integers, "x = ", "(s, x, y)", orders);
   add("red_add", terms, "", "(" + p + ", y)", releases);
