@@ -27,7 +27,7 @@ constexpr std::int64_t register_bytes = 4;
 
 class LoadAhead {
  public:
-  explicit LoadAhead(Program& l) : l_(l), g_(l.graph) {
+  explicit LoadAhead(Program& l) : l_(l), g_(l.graph), reads_(l.storages.size()) {
     for_each_list(l_, [&](const Statements& list) { count_reads(list); });
   }
 
@@ -61,13 +61,14 @@ class LoadAhead {
     Statements& body = *over.body;
     if (!waits(body)) return 0;
     Needs needs(l_, over);
+    Readers all = readers_in(body);
     std::map<std::size_t, Group> groups;  // by the last statement that reads
     std::set<std::size_t> moved;
     std::int64_t registers = 0;
     for (std::size_t i = body.size(); i-- > 0;) {
       const StorageId filled = filled_by_load(body[i]);
-      if (!filled || !is_read_behind(body, i, filled)) continue;
-      const std::size_t last = last_reader(body, i, filled, moved);
+      if (!filled || !is_read_behind(all[filled], i, filled)) continue;
+      const std::size_t last = last_reader(all[filled], i, moved);
       const std::int64_t more = last == i ? 0 : registers_of(filled);
       std::set<std::size_t> needed;
       if (registers + more > room() || !needs.add(std::span(&body[i], 1), needed).empty()) continue;
@@ -141,34 +142,38 @@ class LoadAhead {
     return w.is_direct() && w.read_only && w.mapping >= 0 ? filled : StorageId();
   }
 
-  // Whether all readers of what the load fills stand behind it in the iteration, and there are
-  // such.
-  bool is_read_behind(const Statements& body, std::size_t load, StorageId filled) const {
-    int reads = 0;
-    for (std::size_t i = load + 1; i < body.size(); ++i) reads += reads_in(body[i], filled);
-    return reads > 0 && reads == reads_.at(filled);
+  /// Of each storage, by number, the statements of an iteration that read it, once for each time.
+  using Readers = std::map<StorageId, std::vector<std::size_t>>;
+
+  Readers readers_in(const Statements& body) const {
+    Readers all;
+    for (std::size_t i = 0; i < body.size(); ++i) add_readers(body[i], i, all);
+    return all;
   }
 
-  // By number, of those that stay; the load's if there is none.
-  std::size_t last_reader(const Statements& body, std::size_t load, StorageId filled,
-                          const std::set<std::size_t>& moved) const {
-    std::size_t last = load;
-    for (std::size_t i = load + 1; i < body.size(); ++i)
-      if (!moved.contains(i) && reads_in(body[i], filled) > 0) last = i;
-    return last;
-  }
-
-  int reads_in(const Statement& s, StorageId storage) const {
-    int count = 0;
-    for (const Effect& e : effects(l_, s)) count += e.reads() && e.storage == storage;
+  void add_readers(const Statement& s, std::size_t number, Readers& all) const {
+    for (const Effect& e : effects(l_, s))
+      if (e.reads() && e.storage) all[e.storage].push_back(number);
     for_each_body(s, [&](const Statements& body) {
-      for (const Statement& inner : body) count += reads_in(inner, storage);
+      for (const Statement& inner : body) add_readers(inner, number, all);
     });
-    return count;
+  }
+
+  // Whether all who read what the load fills stand behind it in the iteration, and there are such.
+  bool is_read_behind(const std::vector<std::size_t>& readers, std::size_t load,
+                      StorageId filled) const {
+    return !readers.empty() && readers.front() > load && std::ssize(readers) == reads_[filled];
+  }
+
+  // The last of those that stay; the load if there is none.
+  static std::size_t last_reader(const std::vector<std::size_t>& readers, std::size_t load,
+                                 const std::set<std::size_t>& moved) {
+    const auto last = std::find_if(readers.rbegin(), readers.rend(),
+                                   [&](std::size_t i) { return !moved.contains(i); });
+    return last == readers.rend() ? load : *last;
   }
 
   void count_reads(const Statements& list) {
-    for (const StorageId s : l_.storages.ids()) reads_.try_emplace(s, 0);
     for (const Statement& s : list) {
       for (const Effect& e : effects(l_, s))
         if (e.reads() && e.storage) ++reads_[e.storage];
@@ -188,7 +193,7 @@ class LoadAhead {
 
   Program& l_;
   const graph::Graph& g_;
-  std::map<StorageId, int> reads_;  // in the whole text
+  Table<StorageId, int> reads_;  // in the whole text
 };
 
 }  // namespace
