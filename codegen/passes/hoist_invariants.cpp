@@ -64,15 +64,25 @@ class Invariants {
     for (const ValueId v : body.insts) inside[index(v)] = true;
     const std::vector<ValueId> inner = body.insts;
     for (const ValueId p : body.params) changes[index(p)] = true;
+    const bool waits = waits_for_others(repeated);
     for (const ValueId v : inner)
-      changes[index(v)] = !may_move(v, runs) || std::ranges::any_of(g_[v].args, [&](ValueId a) {
-        return changes[index(a)];
-      });
+      changes[index(v)] =
+          !may_move(v, runs) || (waits && g_[v].op == Op::Load) ||
+          std::ranges::any_of(g_[v].args, [&](ValueId a) { return changes[index(a)]; });
     const std::vector<bool> moves =
         worth_moving(inner, [&](ValueId v) { return inside[index(v)] && !changes[index(v)]; });
     const auto leaves = [&](ValueId v) { return moves[index(v)]; };
     std::ranges::copy_if(inner, std::back_inserter(before), leaves);
     std::erase_if(body.insts, leaves);
+  }
+
+  // Whether somebody else may write arrays of the call before the region is over.
+  bool waits_for_others(RegionId r) const {
+    return std::ranges::any_of(g_[r].insts, [&](ValueId v) {
+      const Inst& i = g_[v];
+      return i.op == Op::GridDependencyWait || i.op == Op::SemaphoreWait ||
+             std::ranges::any_of(i.regions, [&](RegionId in) { return waits_for_others(in); });
+    });
   }
 
   bool runs_at_least_once(const Inst& loop) const {

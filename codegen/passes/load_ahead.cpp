@@ -59,7 +59,7 @@ class LoadAhead {
   // How many statements stand in front of the loop that did not.
   std::size_t build(Statements& list, std::size_t at, const Over& over) {
     Statements& body = *over.body;
-    if (!waits(body)) return 0;
+    if (!waits(body) || std::ranges::any_of(body, waits_for_others)) return 0;
     Needs needs(l_, over);
     Readers all = readers_in(body);
     std::map<std::size_t, Group> groups;  // by the last statement that reads
@@ -123,6 +123,15 @@ class LoadAhead {
       return std::holds_alternative<Dot>(s.what) || (p != nullptr && is_fold(p->sink)) ||
              effects(l_, s).syncs;
     });
+  }
+
+  // Behind whom arrays of the call may hold something else.
+  static bool waits_for_others(const Statement& s) {
+    bool found = std::holds_alternative<Semaphore>(s.what);
+    for_each_body(s, [&](const Statements& body) {
+      found = found || std::ranges::any_of(body, waits_for_others);
+    });
+    return found;
   }
 
   // Registers, or a scalar, that the statement fills with what it loads of an array that nobody
