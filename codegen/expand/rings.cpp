@@ -270,7 +270,8 @@ ExprId Expander::next_slot(RingId number, ExprId slot) {
 // To the slot that is read next, or by a producer filled.
 void Expander::expand_one(const lowered::Advance& a) {
   const lowered::Ring& ring = l_.rings[a.ring];
-  const Slots& slots = slots_[a.ring];
+  Slots& slots = slots_[a.ring];
+  slots.begins = no_expr;  // what stands behind this has an iteration, or a step, before it
   const bool unrolled = l_.rings[turns_with_[a.ring]].unrolled;
   if ((unrolled || slots.group != no_expr) && !slots.fills) return;
   if (ring.follows && !ring.fetched) return;

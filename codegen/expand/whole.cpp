@@ -8,7 +8,7 @@ namespace palladium::expand {
 
 using graph::MemoryView;
 
-// What holds where these blocks are whole.
+// What holds where these blocks are whole; none where they always are.
 ExprId Expander::are_whole(const std::vector<WindowId>& windows) {
   std::vector<ExprId> conditions;
   for (const WindowId w : windows)
@@ -44,16 +44,20 @@ void Expander::expand_one(const lowered::IfWhole& w) {
   const auto& other = std::get<lowered::LoopNest>(w.bodies[1][0].what);
   declare_filled(whole);
   const int around = b_.at().statement;
-  b_.open(thread::If{are_whole(w.windows), {}});
-  b_.statement(w.bodies[0][0].id.number());
-  Nest(*this, whole).expand();
-  b_.statement(around);
-  b_.close();
-  b_.open(thread::Else{});
-  b_.statement(w.bodies[1][0].id.number());
-  Nest(*this, other).expand();
-  b_.statement(around);
-  b_.close();
+  const auto expand = [&](const lowered::Statement& s, const lowered::LoopNest& nest) {
+    b_.statement(s.id.number());
+    Nest(*this, nest).expand();
+    b_.statement(around);
+  };
+  const ExprId holds = are_whole(w.windows);
+  if (holds != no_expr) b_.open(thread::If{holds, {}});
+  expand(w.bodies[0][0], whole);
+  if (holds != no_expr) {
+    b_.close();
+    b_.open(thread::Else{});
+    expand(w.bodies[1][0], other);
+    b_.close();
+  }
   mark_filled(whole);
 }
 
@@ -120,8 +124,12 @@ void Nest::store_two_ways(const lowered::Store& s) {
     memo_ = memo;
     hoisted_ = names;
   };
-  way(thread::If{fork_, {}}, true);
-  way(thread::Else{}, false);
+  if (fork_ == no_expr) {
+    way(thread::Block{}, true);
+  } else {
+    way(thread::If{fork_, {}}, true);
+    way(thread::Else{}, false);
+  }
   Bounds bounds = a.bounds;
   passes::add_padding(e_, bounds, padding(all));
   store_vector(a, o, no_expr, std::move(bounds));

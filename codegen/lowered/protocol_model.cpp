@@ -152,7 +152,6 @@ class Builder {
         append(out, std::move(*body));
       return;
     }
-    note_begun(step, what.body);
     if constexpr (std::is_same_v<T, While>) {
       // The test comes once more than the body.
       Steps test = step.epilogue;
@@ -170,7 +169,6 @@ class Builder {
   // What an iteration does for the loop itself stands in front of all.
   template <class T>
   void repeat(Steps& out, Step step, const T& what, const Statement& s) {
-    note_begun(step, what.body);
     Steps body{{.kind = Step::Kind::act, .by = &s, .act = {.by = &s}}};
     if constexpr (std::is_same_v<T, While>) append(body, step.epilogue);
     append(body, std::move(step.bodies[0]));
@@ -228,15 +226,6 @@ class Builder {
       f(s);
       for_each_body(s, [&](const Statements& body) { visit_all(body, f); });
     }
-  }
-
-  void note_begun(Step& step, const Statements& body) const {
-    for (const Statement& s : body)
-      for (const Effect& e : effects(l_, s))
-        if (completes(e, Completion::mbarrier) && e.writes() && e.storage)
-          if (const RingId ring = l_.storages[e.storage].ring();
-              ring && std::ranges::find(step.begun, ring) == step.begun.end())
-            step.begun.push_back(ring);
   }
 
   // ---- what does not decide

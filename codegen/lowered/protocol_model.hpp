@@ -75,7 +75,6 @@ struct Step {
   RingId ring = {};     // of a loop: that is unrolled in it
   RingId grouped = {};  // of a loop: whose slots its text goes over
   int iterations = 0;
-  std::vector<RingId> begun = {};  // rings a slot of which each iteration of the loop fills
   /// Of a loop, how often it runs; all that are tried where nobody knows.
   std::vector<int> counts = {};
   bool varies = false;  // ... and not the same each time that it begins

@@ -56,11 +56,10 @@ class Walk {
     int from = 0, to = 0, now = 0;
     int leads = 0;  // iterations that were begun in front of the loop
     std::int64_t rounds = 0;
-    bool begins = false;        // no iteration before this one has used a slot
-    std::int64_t version = 0;   // that is read
-    std::int64_t produced = 0;  // iterations that began to fill one
-    std::int64_t first = 0;     // version of the first iteration of the loop
-    std::int64_t ahead = -1;    // version that is filled ahead
+    bool begins = false;       // no iteration before this one has used a slot
+    std::int64_t version = 0;  // that is read, or by a producer filled
+    std::int64_t first = 0;    // version of the first iteration of the loop
+    std::int64_t ahead = -1;   // version that is filled ahead
   };
   struct Around {
     const Step* loop = nullptr;
@@ -124,7 +123,6 @@ class Walk {
     const bool is_while = s.question.of == Question::Of::repetition;
     for (int i = 0; i < count; ++i) {
       around_.back().iteration = i;
-      for (const RingId r : s.begun) ++slots_[r].produced;
       if (s.ring) turn(s.ring, i);
       if (!s.ring)
         for (Slots& x : slots_) x.begins = i <= (s.rotated ? 1 : 0);
@@ -219,6 +217,7 @@ class Walk {
     x.from = x.now = (x.from + 1) % ring.slots;
     if (x.from == 0) ++x.rounds;
     ++x.version;
+    x.begins = false;
   }
 
   // ---- what is done
@@ -248,7 +247,7 @@ class Walk {
     if (ring) {
       const Slots& x = slots_[ring];
       t.cell += x.now;
-      t.version = agent_.is_one_thread ? x.produced - 1 : x.ahead >= 0 ? x.ahead : x.version;
+      t.version = x.ahead >= 0 ? x.ahead : x.version;
     }
     e.touches.push_back(t);
   }

@@ -47,10 +47,25 @@ class Signals {
   };
 
   void find(const Statements& list) {
+    find_freed_behind(list);
     for (const Statement& s : list) {
       if (const Copy* const c = std::get_if<Copy>(&s.what); c && c->completes && !c->by_hand)
         filled_[c->completes].insert(c->to.storage);
       for_each_body(s, [&](const Statements& body) { find(body); });
+    }
+  }
+
+  // Slots that are left, and freed in front of the next step of the list.
+  void find_freed_behind(const Statements& list) {
+    std::map<RingId, const Statement*> left;
+    for (const Statement& s : list) {
+      if (const Advance* const a = std::get_if<Advance>(&s.what)) left[a->ring] = &s;
+      const Arrive* const a = std::get_if<Arrive>(&s.what);
+      if (a == nullptr || a->bytes > 0 || a->back == 0) continue;
+      if (const auto of = left.find(l_.barriers[a->barrier].ring); of != left.end()) {
+        freed_behind_.insert({of->second, &s});
+        left.erase(of);
+      }
     }
   }
 
@@ -132,7 +147,7 @@ class Signals {
   void arrive(const Arrive& a, const Statement& s, Heard& heard) {
     const RingId ring = l_.barriers[a.barrier].ring;
     if (a.bytes == 0) {
-      heard.freed.insert(ring);
+      if (!freed_behind_.contains(&s)) heard.freed.insert(ring);
       return;
     }
     heard.expected.insert(a.barrier);
@@ -152,7 +167,7 @@ class Signals {
     }
     if (fills)
       heard.awaited.erase(empty);
-    else if (empty && heard.freed.erase(ring) == 0)
+    else if (empty && !freed_behind_.contains(&s) && heard.freed.erase(ring) == 0)
       refuse(s, "leaves a slot that nobody frees");
   }
 
@@ -218,6 +233,7 @@ class Signals {
 
   const Program& l_;
   std::map<BarrierId, std::set<StorageId>> filled_;
+  std::set<const Statement*> freed_behind_;  // steps from such slots, and what frees these
   std::set<RingId> fills_ = {};  // for others
   Rotation first_ = {};          // of which the first iteration is looked at
   bool ahead_ = false;           // in copies for iterations to come

@@ -28,6 +28,7 @@ struct Registers {
 struct Within {
   StorageId storage = {};  // that is part of nothing
   std::int64_t offset = 0;
+  bool operator==(const Within&) const = default;
 };
 
 /// Shared memory: row-major, or in panels.
@@ -54,6 +55,7 @@ struct Shared {
   std::int64_t alignment = 16;  // what its address is a multiple of, at least
   RingId ring = {};    // it lies in each slot of this ring, `offset` behind where that begins
   Within within = {};  // it has no place of its own, and no `offset`
+  bool operator==(const Shared&) const = default;
 };
 
 /// Room for a whole value, a resident window or a scratch Ref.

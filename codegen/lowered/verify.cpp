@@ -318,7 +318,10 @@ class Purposes {
   }
 
   void note(const Effect& e, const Statement& s) {
-    if (e.role == Effect::Role::scratch) return;
+    if (e.role == Effect::Role::scratch) {
+      if (l_.storages[e.storage].in_shared()) stored_.insert(e.storage);
+      return;
+    }
     if (e.role == Effect::Role::barrier) return note_barrier(e, s);
     if (e.on == device::Completion::mbarrier && e.completion == Of::completes) {
       if (!e.barrier) return refuse("awaited", s, "completes no barrier");

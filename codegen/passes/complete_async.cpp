@@ -167,8 +167,8 @@ class BarrierWaits {
           open.erase(b);
         }
       if (const BarrierId b = completed_by(s); b && !l_.barriers[b].ring) open.insert(b);
-      for (const BarrierId b : early)
-        if (is_needed_behind(list, i, b)) open.insert(b);
+      for (const auto& [b, _] : filled_)
+        if (!fills_.contains(l_.barriers[b].ring) && is_needed_behind(list, i, b)) open.insert(b);
       out.push_back(std::move(s));
     }
     for (const BarrierId b : open) out.push_back({wait_for(b), at_[b]});
@@ -261,12 +261,14 @@ class BarrierWaits {
 
 // ---- slots are freed
 
-// Each step from a slot that another agent fills frees it. A product that nothing in its iteration
+// Each step from a slot that another agent fills frees it, as soon as something waits for the
+// product that read it last. A product that nothing in its iteration
 // needs goes on across the step where the last one stands in the loop's epilogue, or where the loop
 // is gone through once and others are filled meanwhile: that slot is freed in the next iteration,
 // behind the first wait for the product, and in the epilogue, or behind a loop whose text goes over
-// its slots, if the producer goes on. What threads read, too, each warp frees for itself, unless
-// all threads wait for each other behind that for what one of them gives others.
+// its slots, if the producer goes on; where the iteration steps again, in front of that. What
+// threads read, too, each warp frees for itself, unless all threads wait for each other behind that
+// for what one of them gives others.
 class Releases {
  public:
   Releases(const Program& l, const Statements& agent) : l_(l), fills_(rings_filled(l, agent)) {
@@ -309,14 +311,40 @@ class Releases {
   void free(const Statements& list, std::size_t step, Place around, bool comes_again) {
     const RingId ring = std::get<Advance>(list[step].what).ring;
     if (is_freed_by_warps(list, step, ring)) by_warps_.insert(ring);
+    if (const Statement* const next = begun_behind(list, step, ring)) return arrive(*next, ring, 1);
     const int left = around.list == nullptr ? 0 : products_left(list, step, around, comes_again);
-    if (left == 0) return arrive(list[step], ring, 0);
+    if (left == 0) return arrive(done_behind(list, step, ring), ring, 0);
     arrive(first_wait(list, ring, left), ring, 1);
     if (!comes_again) return;
     const Rotation loop = rotation_of(*around.statement());
     arrive(loop.is_rotated() ? first_wait(*loop.epilogue, ring, left)
                              : *waits_behind(around, ring, left),
            ring, 1);
+  }
+
+  // The first statement in front of the step that waits for the product that read the slot last, or
+  // the step.
+  const Statement& done_behind(const Statements& list, std::size_t step, RingId ring) const {
+    std::size_t last = step;
+    while (last > 0 && !reads(list[last - 1], ring)) --last;
+    if (last == 0 || !is_wgmma(list[last - 1])) return list[step];
+    int begun = 1;
+    for (std::size_t i = last; i < step; ++i) {
+      if (awaits(list[i], begun)) return list[i];
+      begun += is_wgmma(list[i]);
+    }
+    return list[step];
+  }
+
+  // Where the list steps again: the statement behind the step up to which the product that read the
+  // slot may go on, if it may.
+  const Statement* begun_behind(const Statements& list, std::size_t step, RingId ring) const {
+    if (step == 0 || !is_wgmma(list[step - 1]) || !is_worth_waiting(l_.rings[ring])) return nullptr;
+    for (std::size_t i = step + 1; i < list.size(); ++i) {
+      if (is_step(list[i], ring)) return &list[i];
+      if (awaits(list[i], 1)) return nullptr;
+    }
+    return nullptr;
   }
 
   // Whether threads read the slot, and none of them stores behind that what others read.

@@ -18,6 +18,7 @@ struct Over {
   int axis = -1;
   ValueId loop = graph::no_value;
   RingId* unrolled = nullptr;  // of the loop: the ring that is unrolled in it
+  int steps = 1;               // of its rings, in each iteration
 };
 
 /// What copies of a loop need that is not the same in all of its iterations.

@@ -15,6 +15,9 @@
 // alone. Of a loop of nothing but products that add to what the iteration before it left those of
 // one iteration are in flight: each overwrites, behind its own, what those before have read.
 //
+// Of several fetches of an iteration that take turns each has the next slot, where all of them at
+// once would leave too few.
+//
 // A copy can be made ahead if all that it needs follows from the number of the iteration: the
 // blocks of windows, scalars that are computed of nothing but it. What is read is written by
 // nobody.
@@ -34,6 +37,7 @@
 #include "codegen/passes/registers.hpp"
 #include "codegen/passes/short_operands.hpp"
 #include "codegen/passes/slots.hpp"
+#include "codegen/passes/take_turns.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -44,6 +48,8 @@ constexpr std::int64_t least_beside_values = 40;
 constexpr int least_beside_products = 4;
 // Slots of copies that are fewer for a text without numbers of slots.
 constexpr int least_followed = 3;
+// Slots of which none is awaited soon after it is filled.
+constexpr std::int64_t least_ahead = 3;
 
 class Pipelines {
  public:
@@ -159,30 +165,37 @@ class Pipelines {
         : !is_top(list)                    ? "it stands in another loop, or other bodies beside it"
         : !holds_beside_producer(l_)       ? "values take the registers that it would have"
                                            : nullptr;
-    const bool wanted = obstacle == nullptr && is_worth_a_producer(over);
+    const std::size_t remarks = l_.remarks.size();
+    bool wanted = obstacle == nullptr && is_worth_a_producer(over);
     std::map<std::size_t, int> slots = slots_for(l_, over, moved, most_, wanted, list[at].at);
+    Over by_turns = over;
+    by_turns.steps = static_cast<int>(moved.size());
+    const bool turns = obstacle == nullptr && have_few(over, moved) &&
+                       is_worth_a_producer(by_turns) && can_take_turns(l_, *over.body, moved) &&
+                       can_produce(l_, whens_, {&list, at}, each_alone(over, moved, needed));
+    if (turns) {
+      wanted = true;
+      l_.remarks.resize(remarks);
+      take_turns(l_, *over.body, moved);
+      const int of_each =
+          slots_for(l_, by_turns, {*moved.begin()}, most_, wanted, list[at].at).begin()->second;
+      for (auto& [_, of] : slots) of = of_each;
+    }
     std::erase_if(moved, [&](std::size_t i) { return slots.at(i) < 2; });
     if (moved.empty()) return 0;
-    const RingId follows = wanted ? followed(*over.body, moved, slots) : RingId();
-    const bool in_groups = fetched && (loops_around_ == 0 || wanted) &&
+    const RingId follows = wanted && !turns ? followed(*over.body, moved, slots) : RingId();
+    const bool in_groups = fetched && !turns && (loops_around_ == 0 || wanted) &&
                            (follows || (only_products(*over.body, moved) &&
                                         parts_of(*over.body, moved, slots, false).size() == 1));
     const RingId first_ring(static_cast<int>(l_.rings.size()));
     std::vector<Ahead> ahead;
     for (const std::set<std::size_t>& part :
          parts_of(*over.body, moved, slots, fetched && (!in_groups || follows))) {
+      Ahead a = ahead_of(over, part, needed);
       const int of_ring = slots.at(*part.begin());
-      Ahead a{.ring = add_ring(over, part, of_ring),
-              .iterations = of_ring - 1,
-              .axis = over.axis,
-              .loop = over.loop,
-              .body = {}};
-      for (std::size_t i = 0; i < over.body->size(); ++i) {
-        if (needed.contains(i)) a.body.push_back((*over.body)[i]);
-        if (!part.contains(i)) continue;
-        const Copies made = copies_at(*over.body, i);
-        a.body.insert(a.body.end(), made.begin(), made.end());
-      }
+      a.ring =
+          turns && !ahead.empty() ? first_ring : add_ring(turns ? by_turns : over, part, of_ring);
+      a.iterations = of_ring - 1;
       ahead.push_back(std::move(a));
     }
     const Location where = list[at].at;
@@ -202,7 +215,8 @@ class Pipelines {
     if (obstacle != nullptr && l_.machine.has_tma() && g_.bodies[0].warp_specialize.value_or(false))
       l_.remarks.push_back(
           {where, fmt::format("no warpgroup fetches for the loop, because {}", obstacle)});
-    rewrite(*over.body, moved, ahead, where, in_flight);
+    turns ? step_by_turns(*over.body, moved, first_ring, where)
+          : rewrite(*over.body, moved, ahead, where, in_flight);
     if (unrolled || (in_groups && produced)) *over.unrolled = first_ring;
     if (produced) return 0;
     Statements first;
@@ -216,6 +230,37 @@ class Pipelines {
     list.insert(list.begin() + static_cast<std::ptrdiff_t>(at),
                 std::make_move_iterator(first.begin()), std::make_move_iterator(first.end()));
     return first.size();
+  }
+
+  // What the copies of a part need and are, for iterations to come.
+  Ahead ahead_of(const Over& over, const std::set<std::size_t>& part,
+                 const std::set<std::size_t>& needed) const {
+    Ahead a{.axis = over.axis, .loop = over.loop, .body = {}};
+    for (std::size_t i = 0; i < over.body->size(); ++i) {
+      if (needed.contains(i)) a.body.push_back((*over.body)[i]);
+      if (!part.contains(i)) continue;
+      const Copies made = copies_at(*over.body, i);
+      a.body.insert(a.body.end(), made.begin(), made.end());
+    }
+    return a;
+  }
+
+  std::vector<Ahead> each_alone(const Over& over, const std::set<std::size_t>& moved,
+                                const std::set<std::size_t>& needed) const {
+    std::vector<Ahead> all;
+    for (const std::size_t i : moved) all.push_back(ahead_of(over, {i}, needed));
+    return all;
+  }
+
+  // Whether there is no room for the copies of iterations that are far enough ahead.
+  bool have_few(const Over& over, const std::set<std::size_t>& moved) const {
+    Checked once = 0;
+    for (const std::size_t i : moved)
+      for (const StorageId s : filled_by(l_, copies_at(*over.body, i)))
+        once = once + shared_bytes(l_.storages[s]);
+    const std::int64_t all = placed_bytes(l_).value_or(INT64_MAX / 2);
+    const std::int64_t others = std::max<std::int64_t>(0, all - once.value_or(INT64_MAX / 2));
+    return most_ > 1 && !(once * least_ahead + others).within(0, l_.machine.max_shared_bytes);
   }
 
   // The ring of operands that threads store, if what is copied has a multiple of its slots, or may
@@ -347,6 +392,28 @@ class Pipelines {
     for (const Ahead& a : ahead) next.push_back({a, at});
     body.insert(in_flight ? body.end() - 1 : body.begin(), std::make_move_iterator(next.begin()),
                 std::make_move_iterator(next.end()));
+  }
+
+  // The loop without what a producer fetches for it: behind those that read the slot of a fetch the
+  // next one's follows.
+  void step_by_turns(Statements& body, const std::set<std::size_t>& moved, RingId ring,
+                     Location at) const {
+    Statements out;
+    std::size_t read = 0;  // of `out`: behind the last that reads the slot
+    const auto step = [&] {
+      out.insert(out.begin() + static_cast<std::ptrdiff_t>(read), {Advance{ring}, at});
+    };
+    for (std::size_t i = 0; i < body.size(); ++i) {
+      if (moved.contains(i)) {
+        if (i != *moved.begin()) step();
+        i = end_of_copies(body, i) - 1;
+        continue;
+      }
+      out.push_back(std::move(body[i]));
+      if (reads(out.back(), ring)) read = out.size();
+    }
+    step();
+    body = std::move(out);
   }
 
   // Behind the last statement that reads slots of the ring.

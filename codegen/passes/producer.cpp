@@ -1,6 +1,7 @@
 #include "codegen/passes/producer.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "codegen/base/overloaded.hpp"
@@ -91,34 +92,50 @@ Statements producing(const std::vector<Ahead>& ahead, Location at) {
   return all;
 }
 
-}  // namespace
-
-bool produce(Program& l, const std::vector<Standing>& whens, Standing of,
-             const std::vector<Ahead>& ahead, Statements& produced) {
+/// What stands in front of a loop that is produced, by conditions around it.
+std::optional<std::vector<Statements>> in_front(const Program& l,
+                                                const std::vector<Standing>& whens, Standing of,
+                                                const std::vector<Ahead>& ahead) {
   Scalars known;
   std::vector<Statements> made;  // in front of each condition, and of the loop
   for (const Standing& w : whens) {
     made.push_back(before(l, *w.list, w.at, known));
-    if (!is_known(l, std::get<When>((*w.list)[w.at].what).condition, false, known)) return false;
+    if (!is_known(l, std::get<When>((*w.list)[w.at].what).condition, false, known)) return {};
   }
   made.push_back(before(l, *of.list, of.at, known));
-  Statement loop = (*of.list)[of.at];
-  if (Loop* const repeated = std::get_if<Loop>(&loop.what)) {
+  const Statement& loop = (*of.list)[of.at];
+  if (const Loop* const repeated = std::get_if<Loop>(&loop.what)) {
     const graph::LoopView view = graph::LoopView::of(l.graph[repeated->inst]);
-    if (!is_known(l, view.low, false, known) || !is_known(l, view.high, false, known)) return false;
+    if (!is_known(l, view.low, false, known) || !is_known(l, view.high, false, known)) return {};
     known.insert(l.storage_of[l.graph[view.body].params[0]]);
   }
   if (const GridLoop* const over = std::get_if<GridLoop>(&loop.what))
     if (const ValueId end = l.end_of(over->axis);
         end != graph::no_value && !is_known(l, end, false, known))
-      return false;
+      return {};
   for (const Ahead& a : ahead)
     for (const Statement& s : a.body)
       if (const auto* const scalar = std::get_if<Scalar>(&s.what)) known.insert(scalar->storage);
   for (const Ahead& a : ahead)
-    if (!is_fetched(l, a.body, known)) return false;
+    if (!is_fetched(l, a.body, known)) return {};
+  return made;
+}
+
+}  // namespace
+
+bool can_produce(const Program& l, const std::vector<Standing>& whens, Standing of,
+                 const std::vector<Ahead>& ahead) {
+  return in_front(l, whens, of, ahead).has_value();
+}
+
+bool produce(Program& l, const std::vector<Standing>& whens, Standing of,
+             const std::vector<Ahead>& ahead, Statements& produced) {
+  std::optional<std::vector<Statements>> made = in_front(l, whens, of, ahead);
+  if (!made) return false;
+  Statement loop = (*of.list)[of.at];
   for (const Ahead& a : ahead)
-    l.rings[a.ring].empty_barriers = l.add_barriers(a.ring, l.rings[a.ring].slots);
+    if (lowered::Ring& ring = l.rings[a.ring]; !ring.empty_barriers)
+      ring.empty_barriers = l.add_barriers(a.ring, ring.slots);
 
   const auto fetch = [&](auto& x) {
     x.body = producing(ahead, loop.at);
@@ -128,10 +145,10 @@ bool produce(Program& l, const std::vector<Standing>& whens, Standing of,
              loop.what);
   for (std::size_t n = whens.size(); n > 0; --n) {
     const Statement& around = (*whens[n - 1].list)[whens[n - 1].at];
-    made[n].push_back(std::move(loop));
-    loop = {When{std::get<When>(around.what).condition, std::move(made[n])}, around.at};
+    (*made)[n].push_back(std::move(loop));
+    loop = {When{std::get<When>(around.what).condition, std::move((*made)[n])}, around.at};
   }
-  add(produced, std::move(made[0]));
+  add(produced, std::move((*made)[0]));
   produced.push_back(std::move(loop));
   return true;
 }

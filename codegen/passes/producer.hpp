@@ -13,10 +13,14 @@ struct Standing {
   std::size_t at = 0;
 };
 
-/// Gives the copies of a loop, one for each of its rings, to a producer, which does what is
-/// `produced`: what its iterations need is made there, too, and in front of it, under the same
+/// Whether copies for iterations of a loop need nothing that the program alone knows.
+bool can_produce(const Program& l, const std::vector<Standing>& whens, Standing loop,
+                 const std::vector<Ahead>& ahead);
+
+/// Gives the copies of a loop, in the order in which its rings step, to a producer, which does what
+/// is `produced`: what its iterations need is made there, too, and in front of it, under the same
 /// conditions, those around the loop from the outermost on. False, and nothing is changed, where
-/// the program alone knows what they need.
+/// it cannot.
 bool produce(Program& l, const std::vector<Standing>& whens, Standing loop,
              const std::vector<Ahead>& ahead, Statements& produced);
 

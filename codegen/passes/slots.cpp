@@ -70,11 +70,12 @@ void tell_not_pipelined(Program& l, Copies copies, const std::string& why) {
 }
 
 std::int64_t trips(const Program& l, const Over& over) {
-  if (over.axis >= 0) {
-    const Dim& d = l.graph.mapping.grid[static_cast<std::size_t>(over.axis)];
-    return d.is_static() ? d.value() : INT64_MAX;
-  }
-  return graph::trips(l.graph, over.loop).value_or(INT64_MAX);
+  std::int64_t iterations = INT64_MAX;
+  if (over.axis < 0)
+    iterations = graph::trips(l.graph, over.loop).value_or(INT64_MAX);
+  else if (const Dim& d = l.graph.mapping.grid[static_cast<std::size_t>(over.axis)]; d.is_static())
+    iterations = d.value();
+  return iterations > INT64_MAX / over.steps ? INT64_MAX : iterations * over.steps;
 }
 
 namespace {

@@ -34,7 +34,7 @@ int slots_given(const Program& l, Copies copies);
 /// Says why copies that are made together are not made ahead.
 void tell_not_pipelined(Program& l, Copies copies, const std::string& why);
 
-/// Iterations of a loop, INT64_MAX where that is not known.
+/// Steps of a loop's rings, one or more in each iteration; INT64_MAX where that is not known.
 std::int64_t trips(const Program& l, const Over& over);
 
 /// More than these no loop is given that nobody gave any.

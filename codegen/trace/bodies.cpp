@@ -61,6 +61,7 @@ void Tracer::set_semaphores(const Scoped& scratch, const std::string& who) {
 
 void Tracer::trace_body(std::size_t number, const Body& body) {
   graph::Graph& g = recorder_.graph;
+  recorder_.bind_extents();  // that outputs, and what they share memory with, have pinned meanwhile
   const RegionId region = g.add_region();
   const Threads& threads = recorder_.threads[number];
   g.bodies.push_back({.region = region,

@@ -161,6 +161,8 @@ class Recorder {
   Shape shape_of(ValueId ref) const;
   /// Pins those where they are bound to sizes; CompileError where they are not: values have shapes.
   void expect_known(ValueId view, const char* what, Location at);
+  /// Blocks, and Refs, have the extents that are pinned by now.
+  void bind_extents();
   /// A size in a call as an i32[]. A weak one takes the dtype of what it meets, as a literal does.
   Value value_of(const Dim& dim, bool is_weak, Location at);
   bool is_weak_size(ValueId v) const;
@@ -233,7 +235,6 @@ class Recorder {
 
   ValueId late_parameter(const Type& type, Location at);
   ValueId is_within(const Extents& shape, const Lengths& of, Location at);
-  void bind_extents();
   void sync();
   void mark(detail::Mark& mark, Marked marked);
   ValueId check(std::uint32_t trace, std::uint32_t id, const char* what, Location at);

@@ -141,6 +141,7 @@ TEST_CASE_METHOD(Fixture, "a program is told once of a cache that it cannot trus
   const test::CapturedStderr log;
   for (const char* name : {"a", "b", "c"})
     CHECK_FALSE(doubling(name).compile({.arch = arch}).from_cache());
+  INFO(log.text());
   CHECK_THAT(log.text(), ContainsSubstring("is writable by others (mode 777)"));
   CHECK(std::ranges::count(log.text(), '\n') == 1);
 }

@@ -171,7 +171,8 @@ void add_bounded_counts(std::vector<Case>& all) {
     }
 }
 
-/// Two blocks update the memory of each other, and of both the first one's.
+/// Two blocks update the memory of each other, and both the first one's: as any block's, and the
+/// first one as its own.
 void add_cluster_atomics(std::vector<Case>& all) {
   for (const std::string op : {"add", "min", "max", "and", "or", "xor"})
     for (const std::string& type : words) {
@@ -184,21 +185,31 @@ void add_cluster_atomics(std::vector<Case>& all) {
   pl::load_global(&v, x + n);
   pl::store_shared(s + u32(sizeof($)) * t, &v);
   pl::store_shared(s + 2048 + u32(sizeof($)) * t, &v);
+  pl::store_shared(s + 4096 + u32(sizeof($)) * t, &v);
   pl::cluster_sync();
   w = pl::atomic_@_cluster(pl::mapa(s, 1 - b) + u32(sizeof($)) * t, $(v + 3));
   pl::atomic_@_cluster<pl::acq_rel>(pl::mapa(s + 2048, 0) + u32(sizeof($)) * (t % 4), v);
+  PL_UNROLL for (u32 i = 0; i < 4; ++i) {
+    const u32 to = s + 4096 + u32(sizeof($)) * ((t + i) % 4);
+    if (b == 0)
+      pl::atomic_@_shared(to, $(v + i));
+    else
+      pl::atomic_@_cluster(pl::mapa(to, 0), $(v + i));
+  }
   pl::store_global(old + n, &w);
   pl::cluster_sync();
   pl::load_shared(&v, s + u32(sizeof($)) * t);
   pl::store_global(o + n, &v);
   pl::load_shared(&v, s + 2048 + u32(sizeof($)) * t);
-  pl::store_global(o + 256 + n, &v);)",
+  pl::store_global(o + 256 + n, &v);
+  pl::load_shared(&v, s + 4096 + u32(sizeof($)) * t);
+  pl::store_global(o + 512 + n, &v);)",
                                         '$', type),
                                '@', op));
       c.grid = {2, 1, 1};
       c.cluster = {2, 1, 1};
-      c.shared_bytes = 4096;
-      c.array(data(type, 256, 7)).output(type, 512).output(type, 256);
+      c.shared_bytes = 6144;
+      c.array(data(type, 256, 7)).output(type, 768).output(type, 256);
       all.push_back(std::move(c));
     }
 }

@@ -71,6 +71,31 @@ TEST_CASE("blocks agree that are masked, and blocks that are written where they 
   }
 }
 
+TEST_CASE("blocks agree of which the first, or each, is known to be whole") {
+  const auto body = [](Ref x, Ref o, Ref first) {
+    const Value i = program_id(0);
+    when(i == 0, [&] { first[0] = 1; });
+    const Value taken = load(x, {.mask = iota(i32, {4}, 0) + i > 1, .other = 7});
+    o[_] = taken / (taken + 1);
+  };
+  for (const std::int64_t n : {13, 16})
+    for (const bool persistent : {false, true})
+      for (const int cc : {75, 90}) {
+        CAPTURE(n, persistent, cc);
+        const BlockSpec x{{4}, [](Index i) { return i; }};
+        const graph::Graph g = traced(
+            body,
+            {.name = "first_whole",
+             .out_type = {ShapeDtype{{n}, i64}, ShapeDtype{{1}, i32}},
+             .grid = {4},
+             .in_specs = {x},
+             .out_specs = {x, {{1}, [](Index) { return Indices{0}; }}},
+             .compiler_params = {.dimension_semantics = {sequential}, .persistent = persistent}},
+            {array({n}, i64)});
+        CHECK(on_all_targets(g, {}, cc) == "");
+      }
+}
+
 TEST_CASE("rows agree that end within and between the vectors of their threads") {
   for (const std::int64_t columns : {4, 500, 508, 512, 516, 1000, 1001, 1020, 1024, 1996})
     for (const std::int64_t rows : {1, 4}) {

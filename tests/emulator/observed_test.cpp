@@ -69,6 +69,7 @@ const std::set<Answer> not_memory = {
     {"arrive", "reads control storage"},
     {"assign", "reads subscript storage"},
     {"assign", "writes result storage"},
+    {"clear", "reads value storage"},
     {"close", "awaits closes cp_async_group"},
     {"close", "awaits elected closes bulk_group"},
     {"copy", "reads control storage"},
@@ -85,13 +86,13 @@ const std::set<Answer> not_memory = {
     {"if_whole", "reads block window"},
     {"inline", "reads control storage"},
     {"inline", "reads subscript storage"},
+    {"inline", "reads value storage"},
     {"inline", "writes result storage"},
     {"lead", "updates block ring"},
     {"lead", "writes block storage"},
     {"loop", "reads control storage"},
     {"loop", "writes result storage"},
     {"reduce", "reads subscript storage"},
-    {"reduce", "reads value storage"},
     {"reduce", "reads value storage in place of another"},
     {"reduce", "syncs"},
     {"relayout", "reads value storage"},
@@ -106,12 +107,14 @@ const std::set<Answer> not_memory = {
     {"semaphore", "syncs"},
     {"semaphore", "writes result storage"},
     {"stage", "reads subscript storage"},
+    {"store", "reads mask storage"},
     {"store", "reads mask storage in place of another"},
     {"store", "reads subscript storage"},
     {"switch", "reads control storage"},
     {"switch", "writes result storage"},
     {"sync", "syncs"},
     {"update", "reads subscript storage"},
+    {"update", "reads value storage"},
     {"wait", "reads barrier storage awaits mbarrier"},
     {"wait", "reads control storage"},
     {"wait", "syncs"},
@@ -122,6 +125,10 @@ const std::set<Answer> not_memory = {
     {"when", "reads control storage"},
     {"while", "reads control storage"},
     {"window", "writes block window"}};
+
+// Of a user's CUDA C++, which the emulator runs as it stands.
+const std::set<Answer> unobserved = {{"inline", "reads value window"},
+                                     {"inline", "updates result window"}};
 
 // Answers for which no pass asks, and no verifier.
 const std::set<Answer> seen_here_alone = {{"scalar", "reads value window"},
@@ -148,8 +155,10 @@ TEST_CASE("an access of memory that no statement says it makes is seen, of each 
     }
   }
   for (const Answer& a : seen) unseen.erase(a);
+  for (const Answer& a : unobserved) unseen.erase(a);
   CHECK(seen.size() >= (is_full() ? 48 : 12));
   for (const Answer& a : not_memory) {
+    CAPTURE(a.first, a.second);
     unseen.erase(a);
     CHECK_FALSE(seen.contains(a));
   }

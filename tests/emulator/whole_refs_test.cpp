@@ -165,6 +165,22 @@ TEST_CASE("what needs a size pins it: loads of a whole Ref, host numbers, unroll
   CHECK_FALSE(pins(of_whole([](Ref x, Ref o) { o[0] = x[x.shape()[0] - 1]; })));
 }
 
+TEST_CASE("an output of known size pins the whole argument that it shares memory with") {
+  const auto body = [](Ref x, Ref o) {
+    const std::int64_t n = x.shape()[0].value();
+    o[_] = x[_] + iota(f32, {n}, 0) + o.reshape({-1})[n - 1];
+  };
+  const Kernel k = pallas_call(body, [](ShapeDtype) {
+    return PallasCallOptions{
+        .name = "shared", .out_type = {{5}, f32}, .input_output_aliases = {{0, 0}}};
+  });
+  for_each_target("shared", [&](Target target) {
+    const Array made = on_cpu(k.on(target)(on(target, counted({5}))));
+    CHECK(std::vector(made.data<float>(), made.data<float>() + made.size()) ==
+          std::vector<float>{4, 6, 8, 10, 12});
+  });
+}
+
 TEST_CASE("what is seen in other bits of a whole Ref has its size, or as many times as many") {
   const auto one = [](Ref x, Ref o) { o[0] = x.bitcast(i32)[x.shape()[0] - 1].bitcast(f32); };
   CHECK(key(of_whole(one), counted({8})) == key(of_whole(one), counted({16})));

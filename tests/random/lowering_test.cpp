@@ -37,7 +37,8 @@ struct Products {
   DType type;
   int m, n, k, block_m, block_n, block_k;
   Sum sum;
-  bool by_axis, inner_loop, second, converts, scales, trans_b;
+  bool by_axis = false, inner_loop = false, second = false, converts = false, scales = false,
+       trans_b = false;
 
   std::string text() const {
     return fmt::format("{} {}x{}x{} in blocks of {}x{}x{}, sum {}{}{}{}{}{}{}", type.name(), m, n,
@@ -217,6 +218,23 @@ TEST_CASE("random kernels are lowered for each architecture, or refused for want
   }
   CAPTURE(refused, lowered);
   CHECK(refused * 97 <= lowered * 3);
+}
+
+TEST_CASE("copies fill memory in which the program before had what threads handed on") {
+  const Products p{.type = f8e4m3,
+                   .m = 128,
+                   .n = 383,
+                   .k = 384,
+                   .block_m = 128,
+                   .block_n = 128,
+                   .block_k = 128,
+                   .sum = Sum::registers,
+                   .inner_loop = true};
+  for (const int cc : architectures) {
+    CAPTURE(cc);
+    CHECK(cuda::emit(products(p, {.persistent = true}), {.compute_capability = cc}).text.size() >
+          0);
+  }
 }
 
 TEST_CASE("ptxas takes random kernels, those with products first") {

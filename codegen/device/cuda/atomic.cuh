@@ -113,7 +113,6 @@ PL_FN T atom_shared(u32 at, T v) {
 
 template <Atomic A, const auto& Type, Order O, class T>
 PL_FN T atom_cluster(u32 at, T v) {
-  static_assert(is_integer<T>, "atomics of another block's memory are of integers");
   T old;
 #define PL_ASM(constraint)                                                                  \
   asm volatile("atom%3.cluster.shared::cluster%4%5 %0, [%1], %2;"                           \
@@ -201,6 +200,35 @@ struct OnShared {
   }
 };
 
+template <Order O>
+struct OnCluster {
+  typedef u32 Address;
+  template <class Bits>
+  PL_FN static Bits load(Address at) {
+    Bits bits;
+#define PL_ASM(constraint, type)                                \
+  asm volatile("ld%2.cluster.shared::cluster" type " %0, [%1];" \
+               : "=" constraint(bits)                           \
+               : "r"(at), "C"(load_word<O>)                     \
+               : "memory")
+    PL_BY_BITS(PL_ASM)
+#undef PL_ASM
+    return bits;
+  }
+  template <class Bits>
+  PL_FN static Bits exchange_if(Address at, Bits expected, Bits v) {
+    Bits old;
+#define PL_ASM(constraint, type)                                                  \
+  asm volatile("atom%4.cluster.shared::cluster.cas" type " %0, [%1], %2, %3;"     \
+               : "=" constraint(old)                                              \
+               : "r"(at), constraint(expected), constraint(v), "C"(order_word<O>) \
+               : "memory")
+    PL_BY_BITS(PL_ASM)
+#undef PL_ASM
+    return old;
+  }
+};
+
 // A byte is exchanged with the word around it.
 template <class Where, class Bits>
 PL_FN Bits load_bits(typename Where::Address at) {
@@ -253,7 +281,9 @@ PL_FN T atom_loop(typename Where::Address at, T v) {
   }
 }
 
-// Whether an instruction does it. bf16 has none before sm_90.
+// Whether an instruction does it. bf16 has none before sm_90. What ptxas makes of one for 8 bytes of
+// shared memory (a loop over ATOMS.CAST.SPIN, but for cas and exch) loses what another block does to
+// them meanwhile.
 template <Atomic A, class T>
 PL_FN constexpr bool has_atom() {
   if (is_half<T>) {
@@ -302,14 +332,29 @@ PL_FN T update(T* p, T v) {
   else
     return atom<A, Type, O, S>(p, v);
 }
+template <Atomic A, class T>
+PL_FN constexpr bool has_atom_shared() {
+#if __CUDA_ARCH__ >= 900
+  if (sizeof(T) == 8 && is_integer<T>) return A == Atomic::exchange;
+#endif
+  return has_atom<A, T>();
+}
 template <Atomic A, const auto& Type, Order O, class T>
 PL_FN T update_shared(u32 at, T v) {
-  if constexpr (!has_atom<A, T>())
+  if constexpr (!has_atom_shared<A, T>())
     return atom_loop<A, OnShared<O>>(at, v);
   else if constexpr (is_half<T>)
     return atom_half_shared<O>(at, v);
   else
     return atom_shared<A, Type, O>(at, v);
+}
+template <Atomic A, const auto& Type, Order O, class T>
+PL_FN T update_cluster(u32 at, T v) {
+  static_assert(is_integer<T>, "atomics of another block's memory are of integers");
+  if constexpr (!has_atom_shared<A, T>())
+    return atom_loop<A, OnCluster<O>>(at, v);
+  else
+    return atom_cluster<A, Type, O>(at, v);
 }
 
 }  // namespace detail
@@ -356,27 +401,27 @@ PL_FN T atomic_dec(T* p, T v) {
 
 template <Order O = relaxed, class T>
 PL_FN T atomic_add_cluster(u32 remote, T v) {
-  return detail::atom_cluster<detail::Atomic::add, detail::term_word<T>, O>(remote, v);
+  return detail::update_cluster<detail::Atomic::add, detail::term_word<T>, O>(remote, v);
 }
 template <Order O = relaxed, class T>
 PL_FN T atomic_min_cluster(u32 remote, T v) {
-  return detail::atom_cluster<detail::Atomic::min, detail::number_word<T>, O>(remote, v);
+  return detail::update_cluster<detail::Atomic::min, detail::number_word<T>, O>(remote, v);
 }
 template <Order O = relaxed, class T>
 PL_FN T atomic_max_cluster(u32 remote, T v) {
-  return detail::atom_cluster<detail::Atomic::max, detail::number_word<T>, O>(remote, v);
+  return detail::update_cluster<detail::Atomic::max, detail::number_word<T>, O>(remote, v);
 }
 template <Order O = relaxed, class T>
 PL_FN T atomic_and_cluster(u32 remote, T v) {
-  return detail::atom_cluster<detail::Atomic::bit_and, detail::bits_word<T>, O>(remote, v);
+  return detail::update_cluster<detail::Atomic::bit_and, detail::bits_word<T>, O>(remote, v);
 }
 template <Order O = relaxed, class T>
 PL_FN T atomic_or_cluster(u32 remote, T v) {
-  return detail::atom_cluster<detail::Atomic::bit_or, detail::bits_word<T>, O>(remote, v);
+  return detail::update_cluster<detail::Atomic::bit_or, detail::bits_word<T>, O>(remote, v);
 }
 template <Order O = relaxed, class T>
 PL_FN T atomic_xor_cluster(u32 remote, T v) {
-  return detail::atom_cluster<detail::Atomic::bit_xor, detail::bits_word<T>, O>(remote, v);
+  return detail::update_cluster<detail::Atomic::bit_xor, detail::bits_word<T>, O>(remote, v);
 }
 
 template <Order O = relaxed, class T>
