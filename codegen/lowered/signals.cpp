@@ -234,9 +234,9 @@ class Signals {
   const Program& l_;
   std::map<BarrierId, std::set<StorageId>> filled_;
   std::set<const Statement*> freed_behind_;  // steps from such slots, and what frees these
-  std::set<RingId> fills_ = {};  // for others
-  Rotation first_ = {};          // of which the first iteration is looked at
-  bool ahead_ = false;           // in copies for iterations to come
+  std::set<RingId> fills_ = {};              // for others
+  Rotation first_ = {};                      // of which the first iteration is looked at
+  bool ahead_ = false;                       // in copies for iterations to come
   SignalDefect found_;
 };
 

@@ -61,7 +61,6 @@ void Tracer::set_semaphores(const Scoped& scratch, const std::string& who) {
 
 void Tracer::trace_body(std::size_t number, const Body& body) {
   graph::Graph& g = recorder_.graph;
-  recorder_.bind_extents();  // that outputs, and what they share memory with, have pinned meanwhile
   const RegionId region = g.add_region();
   const Threads& threads = recorder_.threads[number];
   g.bodies.push_back({.region = region,
@@ -70,6 +69,7 @@ void Tracer::trace_body(std::size_t number, const Body& body) {
                       .num_stages = std::max(options_.compiler_params.num_stages,
                                              options_.compiler_params.max_concurrent_steps),
                       .warp_specialize = options_.compiler_params.warp_specialize});
+  for (BlockMapping& m : g.mapping.block_mappings) bind_pinned(m);
   recorder_.body = number;
   recorder_.may_capture = is_meshed();
   recorder_.captures_symbols = over_.captures_symbols;

@@ -25,6 +25,16 @@ Extents known_extents(const Shape& shape) {
   return result;
 }
 
+void bind_pinned(BlockMapping& m) {
+  for (std::size_t d = 0; d < m.block_shape.size(); ++d) {
+    Dim& extent = m.array_aval.shape[static_cast<int>(d)];
+    const Dim is = resolved(extent);
+    if (m.block_shape[d].kind != BlockDim::Kind::whole || !is.is_static()) continue;
+    extent = is;
+    m.block_shape[d] = std::max<std::int64_t>(1, is.value());
+  }
+}
+
 void Recorder::note_unknown(ValueId ref, const Shape& array, const std::string& origin) {
   DimBinding* const binding = DimBinding::current();
   Shape shape;

@@ -161,8 +161,6 @@ class Recorder {
   Shape shape_of(ValueId ref) const;
   /// Pins those where they are bound to sizes; CompileError where they are not: values have shapes.
   void expect_known(ValueId view, const char* what, Location at);
-  /// Blocks, and Refs, have the extents that are pinned by now.
-  void bind_extents();
   /// A size in a call as an i32[]. A weak one takes the dtype of what it meets, as a literal does.
   Value value_of(const Dim& dim, bool is_weak, Location at);
   bool is_weak_size(ValueId v) const;
@@ -235,6 +233,7 @@ class Recorder {
 
   ValueId late_parameter(const Type& type, Location at);
   ValueId is_within(const Extents& shape, const Lengths& of, Location at);
+  void bind_extents();
   void sync();
   void mark(detail::Mark& mark, Marked marked);
   ValueId check(std::uint32_t trace, std::uint32_t id, const char* what, Location at);
@@ -326,6 +325,9 @@ Selection selection(Recorder& recorder, const Type& type, const Idx* indices, in
 Extents extents(const Shape& shape);
 /// Of a Ref: unknown_extent for those that only a call knows.
 Extents known_extents(const Shape& shape);
+/// Gives a whole array's block the extents that have been pinned since it was made, as by an output
+/// that shares its memory.
+void bind_pinned(BlockMapping& m);
 Shape to_shape(const Extents& extents);
 /// The shape with its -1, if any, made what is left of `count` elements.
 Extents completed(const Shape& shape, std::int64_t count, const char* what, Location at);
