@@ -165,22 +165,15 @@ class Pipelines {
         : !is_top(list)                    ? "it stands in another loop, or other bodies beside it"
         : !holds_beside_producer(l_)       ? "values take the registers that it would have"
                                            : nullptr;
-    const std::size_t remarks = l_.remarks.size();
-    bool wanted = obstacle == nullptr && is_worth_a_producer(over);
-    std::map<std::size_t, int> slots = slots_for(l_, over, moved, most_, wanted, list[at].at);
     Over by_turns = over;
     by_turns.steps = static_cast<int>(moved.size());
-    const bool turns = obstacle == nullptr && have_few(over, moved) &&
-                       is_worth_a_producer(by_turns) && can_take_turns(l_, *over.body, moved) &&
-                       can_produce(l_, whens_, {&list, at}, each_alone(over, moved, needed));
-    if (turns) {
-      wanted = true;
-      l_.remarks.resize(remarks);
-      take_turns(l_, *over.body, moved);
-      const int of_each =
-          slots_for(l_, by_turns, {*moved.begin()}, most_, wanted, list[at].at).begin()->second;
-      for (auto& [_, of] : slots) of = of_each;
-    }
+    const bool turns =
+        obstacle == nullptr && would_take_turns({&list, at}, by_turns, moved, needed);
+    if (turns) take_turns(l_, *over.body, moved);
+    const bool wanted = turns || (obstacle == nullptr && is_worth_a_producer(over));
+    std::map<std::size_t, int> slots = turns
+                                           ? slots_by_turns(by_turns, moved, list[at].at)
+                                           : slots_for(l_, over, moved, most_, wanted, list[at].at);
     std::erase_if(moved, [&](std::size_t i) { return slots.at(i) < 2; });
     if (moved.empty()) return 0;
     const RingId follows = wanted && !turns ? followed(*over.body, moved, slots) : RingId();
@@ -250,6 +243,23 @@ class Pipelines {
     std::vector<Ahead> all;
     for (const std::size_t i : moved) all.push_back(ahead_of(over, {i}, needed));
     return all;
+  }
+
+  // Whether a producer can fetch in turn what has no room all at once.
+  bool would_take_turns(Standing loop, const Over& over, const std::set<std::size_t>& moved,
+                        const std::set<std::size_t>& needed) const {
+    return trips(l_, over) > 1 && have_few(over, moved) && is_worth_a_producer(over) &&
+           can_take_turns(l_, *over.body, moved) &&
+           can_produce(l_, whens_, loop, each_alone(over, moved, needed));
+  }
+
+  // As many for each, as all share them.
+  std::map<std::size_t, int> slots_by_turns(const Over& over, const std::set<std::size_t>& moved,
+                                            Location at) {
+    std::map<std::size_t, int> slots = slots_for(l_, over, {*moved.begin()}, most_, true, at);
+    const int of_each = slots.begin()->second;
+    for (const std::size_t i : moved) slots[i] = of_each;
+    return slots;
   }
 
   // Whether there is no room for the copies of iterations that are far enough ahead.
