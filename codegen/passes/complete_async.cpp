@@ -322,11 +322,20 @@ class Releases {
            ring, 1);
   }
 
+  // Behind the last statement that is so, of those of the slot that the step leaves; 0: none is.
+  template <class Is>
+  static std::size_t behind_last(const Statements& list, std::size_t step, RingId ring,
+                                 const Is& is) {
+    for (std::size_t i = step; i > 0 && !is_step(list[i - 1], ring); --i)
+      if (is(list[i - 1])) return i;
+    return 0;
+  }
+
   // The first statement in front of the step that waits for the product that read the slot last, or
   // the step.
   const Statement& done_behind(const Statements& list, std::size_t step, RingId ring) const {
-    std::size_t last = step;
-    while (last > 0 && !reads(list[last - 1], ring)) --last;
+    const std::size_t last =
+        behind_last(list, step, ring, [&](const Statement& s) { return reads(s, ring); });
     if (last == 0 || !is_wgmma(list[last - 1])) return list[step];
     int begun = 1;
     for (std::size_t i = last; i < step; ++i) {
@@ -349,8 +358,8 @@ class Releases {
 
   // Whether threads read the slot, and none of them stores behind that what others read.
   bool is_freed_by_warps(const Statements& list, std::size_t step, RingId ring) const {
-    std::size_t last = step;
-    while (last > 0 && !reads_by_threads(list[last - 1], ring)) --last;
+    const std::size_t last = behind_last(
+        list, step, ring, [&](const Statement& s) { return reads_by_threads(s, ring); });
     if (last == 0) return false;
     std::set<StorageId> stored;
     const auto is_read = [&](const Effect& e) {
@@ -383,11 +392,9 @@ class Releases {
     const bool rotated = loop.is_rotated() && &list == loop.body && steps(*loop.epilogue, ring);
     const bool alone = repeats(*around.statement()) && !loop.is_rotated();
     if (!rotated && !(alone && is_worth_waiting(l_.rings[ring]))) return 0;
-    std::size_t last = step;
-    const auto is_aside = [&](const Statement& s) {
-      return !reads(s, ring) || (by_warps_.contains(ring) && !is_wgmma(s));
-    };
-    while (last > 0 && is_aside(list[last - 1])) --last;
+    const std::size_t last = behind_last(list, step, ring, [&](const Statement& s) {
+      return reads(s, ring) && (!by_warps_.contains(ring) || is_wgmma(s));
+    });
     if (last == 0 || !is_wgmma(list[last - 1])) return 0;
     int begun = 1;
     for (std::size_t i = last; i < list.size(); ++i) {

@@ -184,7 +184,7 @@ class Pipelines {
     std::vector<Ahead> ahead;
     for (const std::set<std::size_t>& part :
          parts_of(*over.body, moved, slots, fetched && (!in_groups || follows))) {
-      Ahead a = ahead_of(over, part, needed);
+      Ahead a = ahead_of(over, part, turns ? needed_by_turn(moved, needed, *part.begin()) : needed);
       const int of_ring = slots.at(*part.begin());
       a.ring =
           turns && !ahead.empty() ? first_ring : add_ring(turns ? by_turns : over, part, of_ring);
@@ -241,8 +241,18 @@ class Pipelines {
   std::vector<Ahead> each_alone(const Over& over, const std::set<std::size_t>& moved,
                                 const std::set<std::size_t>& needed) const {
     std::vector<Ahead> all;
-    for (const std::size_t i : moved) all.push_back(ahead_of(over, {i}, needed));
+    for (const std::size_t i : moved)
+      all.push_back(ahead_of(over, {i}, needed_by_turn(moved, needed, i)));
     return all;
+  }
+
+  // What a fetch needs that those in front of it have not made.
+  static std::set<std::size_t> needed_by_turn(const std::set<std::size_t>& moved,
+                                              const std::set<std::size_t>& needed,
+                                              std::size_t fetch) {
+    const auto of = moved.find(fetch);
+    return {needed.lower_bound(of == moved.begin() ? 0 : *std::prev(of)),
+            needed.lower_bound(fetch)};
   }
 
   // Whether a producer can fetch in turn what has no room all at once.

@@ -22,12 +22,6 @@ bool are_alike(const Program& l, const std::vector<StorageId>& a, const std::vec
       a, b, [&](StorageId x, StorageId y) { return is_like(l.storages[x], l.storages[y]); });
 }
 
-bool touches(const Program& l, const Statement& s, const std::vector<StorageId>& storages) {
-  return any_effect(l, s, [&](const Effect& e) {
-    return e.storage && std::ranges::count(storages, e.storage) > 0;
-  });
-}
-
 // Whether it is a sum by wgmma, or nothing that takes time.
 bool is_plain(const Statement& s) {
   const Dot* const d = std::get_if<Dot>(&s.what);
@@ -60,21 +54,47 @@ void drop(Program& l, const std::set<BarrierId>& dropped) {
   for_each_list(l, [&](Statements& list) { visit(visit, list); });
 }
 
-// How many statements of the program touch any of the storages.
-std::ptrdiff_t touching(const Program& l, const std::vector<StorageId>& storages) {
-  std::ptrdiff_t found = 0;
-  for_each_list(l, [&](const Statements& list) {
-    const auto count = [&](const auto& self, const Statements& all) -> void {
-      for (const Statement& s : all) {
-        bool has_body = false;
-        for_each_body(s, [&](const Statements& body) { has_body = true, self(self, body); });
-        found += !has_body && touches(l, s, storages);
-      }
-    };
-    count(count, list);
-  });
-  return found;
-}
+/// Who touches the storages that fetches fill.
+class Uses {
+ public:
+  Uses(const Program& l, const Statements& body, const std::set<std::size_t>& fetches) : l_(l) {
+    int number = 0;
+    for (const std::size_t f : fetches) {
+      for (const StorageId s : filled_by(l, copies_at(body, f))) fetch_[s] = number;
+      ++number;
+    }
+    for_each_list(l, [&](const Statements& list) { count(list); });
+  }
+
+  /// Counts the statement as met; whether it touches nothing that other fetches fill.
+  bool meet(const Statement& s, int number) {
+    return std::ranges::all_of(touched(s), [&](StorageId x) {
+      --left_[x];
+      return fetch_.at(x) == number;
+    });
+  }
+  /// Whether no other statement of the program touches any.
+  bool are_met() const {
+    return std::ranges::all_of(left_, [](const auto& x) { return x.second == 0; });
+  }
+  std::set<StorageId> touched(const Statement& s) const {
+    std::set<StorageId> found;
+    for (const Effect& e : effects(l_, s))
+      if (e.storage && fetch_.contains(e.storage)) found.insert(e.storage);
+    return found;
+  }
+
+ private:
+  void count(const Statements& list) {
+    for (const Statement& s : list) {
+      for (const StorageId x : touched(s)) ++left_[x];
+      for_each_body(s, [&](const Statements& body) { count(body); });
+    }
+  }
+
+  const Program& l_;
+  std::map<StorageId, int> fetch_, left_;
+};
 
 }  // namespace
 
@@ -82,25 +102,27 @@ bool can_take_turns(const Program& l, const Statements& body,
                     const std::set<std::size_t>& fetches) {
   if (fetches.size() < 2) return false;
   const std::vector<StorageId> first = filled_by(l, copies_at(body, *fetches.begin()));
-  for (std::size_t i = 0; i < *fetches.begin(); ++i)
-    if (!is_plain(body[i])) return false;
-  for (auto f = fetches.begin(); f != fetches.end(); ++f) {
-    const Copies copies = copies_at(body, *f);
-    const std::vector<StorageId> filled = filled_by(l, copies);
-    if (!completed_by(copies[0]) || !are_alike(l, filled, first)) return false;
-    const std::size_t end = std::next(f) == fetches.end() ? body.size() : *std::next(f);
-    auto readers = std::ssize(copies);
-    bool is_read = false;
-    for (std::size_t i = *f + copies.size(); i < end; ++i) {
-      if (!is_plain(body[i])) return false;
-      if (!touches(l, body[i], filled)) continue;
-      if (!is_wgmma(body[i])) return false;
-      is_read = true;
-      ++readers;
+  Uses uses(l, body, fetches);
+  int number = -1;
+  bool is_read = true;
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    if (fetches.contains(i)) {
+      const Copies copies = copies_at(body, i);
+      if (!is_read || !completed_by(copies[0]) || !are_alike(l, filled_by(l, copies), first))
+        return false;
+      ++number;
+      is_read = false;
+      for (const Statement& s : copies)
+        if (!uses.meet(s, number)) return false;
+      i += copies.size() - 1;
+    } else {
+      const bool reads = !uses.touched(body[i]).empty();
+      if (!is_plain(body[i]) || (reads && !is_wgmma(body[i])) || !uses.meet(body[i], number))
+        return false;
+      is_read = is_read || reads;
     }
-    if (!is_read || readers != touching(l, filled)) return false;
   }
-  return true;
+  return is_read && uses.are_met();
 }
 
 void take_turns(Program& l, Statements& body, const std::set<std::size_t>& fetches) {

@@ -97,27 +97,19 @@ PL_FN T atom(T* p, T v) {
   return old;
 }
 
-template <Atomic A, const auto& Type, Order O, class T>
+// Shared memory, and among whom: the block's own, any one's of the cluster.
+constexpr char of_block[] = ".cta.shared::cta";
+constexpr char of_cluster[] = ".cluster.shared::cluster";
+
+template <Atomic A, const auto& Type, Order O, const auto& Of, class T>
 PL_FN T atom_shared(u32 at, T v) {
   static_assert(A == Atomic::add || is_integer<T>, "only sums are of floats");
   T old;
-#define PL_ASM(constraint)                                                                  \
-  asm volatile("atom%3.cta.shared::cta%4%5 %0, [%1], %2;"                                   \
-               : "=" constraint(old)                                                        \
-               : "r"(at), constraint(v), "C"(order_word<O>), "C"(atomic_word<A>), "C"(Type) \
-               : "memory")
-  PL_BY_REGISTER(PL_ASM)
-#undef PL_ASM
-  return old;
-}
-
-template <Atomic A, const auto& Type, Order O, class T>
-PL_FN T atom_cluster(u32 at, T v) {
-  T old;
-#define PL_ASM(constraint)                                                                  \
-  asm volatile("atom%3.cluster.shared::cluster%4%5 %0, [%1], %2;"                           \
-               : "=" constraint(old)                                                        \
-               : "r"(at), constraint(v), "C"(order_word<O>), "C"(atomic_word<A>), "C"(Type) \
+#define PL_ASM(constraint)                                                                   \
+  asm volatile("atom%3%6%4%5 %0, [%1], %2;"                                                  \
+               : "=" constraint(old)                                                         \
+               : "r"(at), constraint(v), "C"(order_word<O>), "C"(atomic_word<A>), "C"(Type), \
+                 "C"(Of)                                                                     \
                : "memory")
   PL_BY_REGISTER(PL_ASM)
 #undef PL_ASM
@@ -125,13 +117,13 @@ PL_FN T atom_cluster(u32 at, T v) {
 }
 
 // The bits of an element, read, and exchanged if they are the expected ones.
-#define PL_BY_BITS(ASM)                   \
-  if constexpr (sizeof(Bits) == 2) {      \
-    ASM("h", ".b16");                     \
+#define PL_BY_BITS(ASM)                     \
+  if constexpr (sizeof(Bits) == 2) {        \
+    ASM("h", ".b16");                       \
   } else if constexpr (sizeof(Bits) == 4) { \
-    ASM("r", ".b32");                     \
-  } else {                                \
-    ASM("l", ".b64");                     \
+    ASM("r", ".b32");                       \
+  } else {                                  \
+    ASM("l", ".b64");                       \
   }
 
 template <Order O>
@@ -147,10 +139,10 @@ struct OnGlobal {
   template <class Bits>
   PL_FN static Bits load(Address at) {
     Bits bits;
-#define PL_ASM(constraint, type)                                                  \
-  asm volatile("ld%2%3.global" type " %0, [%1];"                                  \
-               : "=" constraint(bits)                                             \
-               : "l"(at), "C"(load_word<O>), "C"(scope_word<S>)                   \
+#define PL_ASM(constraint, type)                                \
+  asm volatile("ld%2%3.global" type " %0, [%1];"                \
+               : "=" constraint(bits)                           \
+               : "l"(at), "C"(load_word<O>), "C"(scope_word<S>) \
                : "memory")
     PL_BY_BITS(PL_ASM)
 #undef PL_ASM
@@ -159,11 +151,11 @@ struct OnGlobal {
   template <class Bits>
   PL_FN static Bits exchange_if(Address at, Bits expected, Bits v) {
     Bits old;
-#define PL_ASM(constraint, type)                                                       \
-  asm volatile("atom%4%5.global.cas" type " %0, [%1], %2, %3;"                         \
-               : "=" constraint(old)                                                   \
-               : "l"(at), constraint(expected), constraint(v), "C"(order_word<O>),     \
-                 "C"(scope_word<S>)                                                    \
+#define PL_ASM(constraint, type)                                                   \
+  asm volatile("atom%4%5.global.cas" type " %0, [%1], %2, %3;"                     \
+               : "=" constraint(old)                                               \
+               : "l"(at), constraint(expected), constraint(v), "C"(order_word<O>), \
+                 "C"(scope_word<S>)                                                \
                : "memory")
     PL_BY_BITS(PL_ASM)
 #undef PL_ASM
@@ -171,16 +163,16 @@ struct OnGlobal {
   }
 };
 
-template <Order O>
+template <Order O, const auto& Of>
 struct OnShared {
   typedef u32 Address;
   template <class Bits>
   PL_FN static Bits load(Address at) {
     Bits bits;
-#define PL_ASM(constraint, type)                         \
-  asm volatile("ld%2.cta.shared::cta" type " %0, [%1];"  \
-               : "=" constraint(bits)                    \
-               : "r"(at), "C"(load_word<O>)              \
+#define PL_ASM(constraint, type)                     \
+  asm volatile("ld%2%3" type " %0, [%1];"            \
+               : "=" constraint(bits)                \
+               : "r"(at), "C"(load_word<O>), "C"(Of) \
                : "memory")
     PL_BY_BITS(PL_ASM)
 #undef PL_ASM
@@ -189,39 +181,10 @@ struct OnShared {
   template <class Bits>
   PL_FN static Bits exchange_if(Address at, Bits expected, Bits v) {
     Bits old;
-#define PL_ASM(constraint, type)                                                  \
-  asm volatile("atom%4.cta.shared::cta.cas" type " %0, [%1], %2, %3;"             \
-               : "=" constraint(old)                                              \
-               : "r"(at), constraint(expected), constraint(v), "C"(order_word<O>) \
-               : "memory")
-    PL_BY_BITS(PL_ASM)
-#undef PL_ASM
-    return old;
-  }
-};
-
-template <Order O>
-struct OnCluster {
-  typedef u32 Address;
-  template <class Bits>
-  PL_FN static Bits load(Address at) {
-    Bits bits;
-#define PL_ASM(constraint, type)                                \
-  asm volatile("ld%2.cluster.shared::cluster" type " %0, [%1];" \
-               : "=" constraint(bits)                           \
-               : "r"(at), "C"(load_word<O>)                     \
-               : "memory")
-    PL_BY_BITS(PL_ASM)
-#undef PL_ASM
-    return bits;
-  }
-  template <class Bits>
-  PL_FN static Bits exchange_if(Address at, Bits expected, Bits v) {
-    Bits old;
-#define PL_ASM(constraint, type)                                                  \
-  asm volatile("atom%4.cluster.shared::cluster.cas" type " %0, [%1], %2, %3;"     \
-               : "=" constraint(old)                                              \
-               : "r"(at), constraint(expected), constraint(v), "C"(order_word<O>) \
+#define PL_ASM(constraint, type)                                                           \
+  asm volatile("atom%4%5.cas" type " %0, [%1], %2, %3;"                                    \
+               : "=" constraint(old)                                                       \
+               : "r"(at), constraint(expected), constraint(v), "C"(order_word<O>), "C"(Of) \
                : "memory")
     PL_BY_BITS(PL_ASM)
 #undef PL_ASM
@@ -281,9 +244,9 @@ PL_FN T atom_loop(typename Where::Address at, T v) {
   }
 }
 
-// Whether an instruction does it. bf16 has none before sm_90. What ptxas makes of one for 8 bytes of
-// shared memory (a loop over ATOMS.CAST.SPIN, but for cas and exch) loses what another block does to
-// them meanwhile.
+// Whether an instruction does it. bf16 has none before sm_90. What ptxas makes of one for 8 bytes
+// of shared memory (a loop over ATOMS.CAST.SPIN, but for cas and exch) loses what another block
+// does to them meanwhile.
 template <Atomic A, class T>
 PL_FN constexpr bool has_atom() {
   if (is_half<T>) {
@@ -339,22 +302,19 @@ PL_FN constexpr bool has_atom_shared() {
 #endif
   return has_atom<A, T>();
 }
-template <Atomic A, const auto& Type, Order O, class T>
+template <Atomic A, const auto& Type, Order O, const auto& Of = of_block, class T>
 PL_FN T update_shared(u32 at, T v) {
   if constexpr (!has_atom_shared<A, T>())
-    return atom_loop<A, OnShared<O>>(at, v);
+    return atom_loop<A, OnShared<O, Of>>(at, v);
   else if constexpr (is_half<T>)
     return atom_half_shared<O>(at, v);
   else
-    return atom_shared<A, Type, O>(at, v);
+    return atom_shared<A, Type, O, Of>(at, v);
 }
 template <Atomic A, const auto& Type, Order O, class T>
 PL_FN T update_cluster(u32 at, T v) {
   static_assert(is_integer<T>, "atomics of another block's memory are of integers");
-  if constexpr (!has_atom_shared<A, T>())
-    return atom_loop<A, OnCluster<O>>(at, v);
-  else
-    return atom_cluster<A, Type, O>(at, v);
+  return update_shared<A, Type, O, of_cluster>(at, v);
 }
 
 }  // namespace detail
@@ -463,8 +423,8 @@ PL_FN T atomic_compare_exchange(T* p, T expected, T v) {
 template <Order O = relaxed, class T>
 PL_FN T atomic_compare_exchange_shared(u32 address, T expected, T v) {
   typedef detail::bits_of<T> Bits;
-  return bitcast<T>(detail::exchange_if<detail::OnShared<O>>(address, bitcast<Bits>(expected),
-                                                             bitcast<Bits>(v)));
+  return bitcast<T>(detail::exchange_if<detail::OnShared<O, detail::of_block>>(
+      address, bitcast<Bits>(expected), bitcast<Bits>(v)));
 }
 
 namespace detail {
