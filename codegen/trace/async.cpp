@@ -11,6 +11,7 @@
 #include "palladium/gpu/barrier.hpp"
 #include "palladium/gpu/cluster.hpp"
 #include "palladium/gpu/copy.hpp"
+#include "palladium/ops.hpp"
 
 namespace palladium {
 
