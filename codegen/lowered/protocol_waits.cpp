@@ -13,6 +13,8 @@
 
 namespace palladium::lowered::protocol {
 
+using Kind = Act::Kind;
+
 // The blocks that something is done to.
 std::vector<int> Run::told(const Event& e) const {
   if (m_.blocks == 1 || e.act->along.empty()) return {block()};

@@ -14,6 +14,7 @@
 #include "codegen/passes/operands.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/passes/products.hpp"
+#include "codegen/passes/registers.hpp"
 #include "codegen/passes/said_layouts.hpp"
 
 namespace palladium::passes {
