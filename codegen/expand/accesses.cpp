@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "codegen/expand/nest.hpp"
+#include "codegen/lowered/effects.hpp"
 
 namespace palladium::expand {
 
@@ -15,6 +16,17 @@ std::vector<ExprId> Nest::reading_threads(const Address& a) const {
   return a.read_only ? std::vector<ExprId>{} : thread_mask_;
 }
 
+// Storages of which a nest reads one and writes the other are both alive in it: they share nothing.
+bool Nest::reads_apart(StorageId storage) {
+  if (nest_ == nullptr) return false;
+  if (!written_) {
+    written_.emplace();
+    for (const lowered::Effect& e : lowered::effects(l_, *nest_))
+      if (e.writes() && e.storage) written_->insert(e.storage);
+  }
+  return !written_->contains(storage);
+}
+
 // ---- vectors
 
 thread::Place Nest::place_of(const Address& a) {
@@ -22,7 +34,8 @@ thread::Place Nest::place_of(const Address& a) {
   return {.base = a.base,
           .offset = e_.sum(first + a.offset, a.wide ? i64 : i32),
           .type = a.dtype,
-          .shared = a.shared};
+          .shared = a.shared,
+          .unwritten = a.read_only || a.apart};
 }
 
 // By as few instructions as may be.

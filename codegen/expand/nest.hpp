@@ -62,6 +62,7 @@ class Nest : private passes::Elements {
   ExprId stride(int mapping, int d) override { return e_.variable(x_.strides_.at({mapping, d})); }
   ExprId dim(const Dim& d) override { return x_.dim(d); }
   ExprId shared_address(StorageId storage) override { return x_.shared_address(storage); }
+  bool reads_apart(StorageId storage) override;
   ExprId program_id(int axis) override { return x_.program_id(axis); }
   ExprId temporary(const char* prefix, ExprId value) override;
   ExprId scalar_leaf(ValueId v) override;
@@ -251,6 +252,7 @@ class Nest : private passes::Elements {
 
   Expander& x_;
   Builder& b_;
+  std::optional<std::set<StorageId>> written_;
   ExprId thread_ = no_expr;           // t
   std::vector<ExprId> thread_part_;   // per dimension
   std::vector<ExprId> thread_mask_;   // stores only by threads where these hold

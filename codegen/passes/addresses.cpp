@@ -369,6 +369,7 @@ Address Addresses::storage_address(StorageId storage, const Coordinates& c) {
   Address a{.base = shared_address(storage),
             .alignment = 16 / s.dtype.bytes(),
             .shared = true,
+            .apart = reads_apart(storage),
             .writable = true,
             .dtype = s.dtype};
   const Shared& in = s.shared();

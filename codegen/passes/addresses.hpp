@@ -44,6 +44,8 @@ class Addresses {
   /// Over the kernel's symbols, i64.
   virtual thread::ExprId dim(const Dim& d) = 0;
   virtual thread::ExprId shared_address(StorageId storage) = 0;
+  /// Whether the nest writes elsewhere, as far as is known.
+  virtual bool reads_apart(StorageId) { return false; }
   /// Whether the loops around the element end in front of coordinates that are not less.
   virtual bool is_before_end(const thread::Affine&, const Dim&) const { return false; }
   /// Bounds of the block matter to nobody where this is a store to a resident window.

@@ -13,6 +13,8 @@ using thread::no_expr;
 
 namespace {
 
+bool is_shared(const Program& l, StorageId s) { return s && l.storages[s].in_shared(); }
+
 // Elements of the narrowest type that the nest moves in 16 bytes.
 int widest_access(const Program& l, const LoopNest& p) {
   const graph::Graph& g = l.graph;
@@ -24,7 +26,8 @@ int widest_access(const Program& l, const LoopNest& p) {
   if (const ValueId access = accessed_by(p.sink); access != graph::no_value)
     note(g[g[access].args[0]].type.dtype);
   for (const Effect& e : element_reads(l, p))
-    if (e.role == Effect::Role::value && e.window) note(g[e.leaf].type.dtype);
+    if (e.role == Effect::Role::value && (e.window || is_shared(l, e.storage)))
+      note(g[e.leaf].type.dtype);
   return 16 / bytes;
 }
 

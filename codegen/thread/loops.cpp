@@ -297,9 +297,7 @@ class Loads {
     if (const For* f = std::get_if<For>(&s.what))
       return f->unroll == 0 && std::ranges::all_of(f->body, loads);
     const Load* load = std::get_if<Load>(&s.what);
-    return load != nullptr && (load->access.function == device::Row::load_global_nc ||
-                               load->access.function == device::Row::load_global_nc_filled ||
-                               load->access.function == device::Row::load_global_nc_zero);
+    return load != nullptr && load->access.place.unwritten;
   }
 
   static bool stores(const Statements& list) {

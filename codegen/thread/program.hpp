@@ -94,6 +94,7 @@ struct Place {
   ExprId offset = no_expr;  // in elements
   DType type = {};
   bool shared = false;
+  bool unwritten = false;  // by whatever the loops around the access do
   /// Where what is in front of it is the same in all iterations of a loop: i32 elements more, which
   /// are not. Added as bytes to a number, so that NVRTC keeps the two apart.
   ExprId iteration = no_expr;
@@ -274,8 +275,8 @@ void drop_unused(Program& p);
 void join_loops(Program& p);
 /// Folds over unrolled loops begin with their first element.
 void begin_folds(Program& p);
-/// What an unrolled loop that stores loads of memory that nobody writes, it loads before it stores
-/// for the first time.
+/// What an unrolled loop that stores loads of memory that it does not write, it loads before it
+/// stores for the first time.
 void load_first(Program& p);
 /// Where few iterations of an unrolled loop may be too many, these ask each for itself: predicates,
 /// where leaving the loop takes branches.

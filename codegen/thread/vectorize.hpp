@@ -33,6 +33,7 @@ struct Address {
   bool zeros = false;     // what lies out of bounds is 0
   ExprId outside = no_expr;  // what lies out of bounds is this; no_expr: undefined
   bool read_only = false;    // nobody writes it while the kernel runs
+  bool apart = false;        // shared: the nest that reads it writes elsewhere
   bool writable = false;
   DType dtype = {};
   std::int64_t reach = 0;           // elements that the offset spans, if known

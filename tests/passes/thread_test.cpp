@@ -326,7 +326,7 @@ TEST_CASE("what stands behind loads that come first names what they load, checks
     const ExprId r = declared(e, "r", {.low = 0, .high = 1});
     b.open(loop_over(e, r, 2));
     const VariableId a = e.declare({.name = "a", .type = i32});
-    const Place place{.base = from, .offset = r, .type = i32};
+    const Place place{.base = from, .offset = r, .type = i32, .unwritten = true};
     b.add(Declare{.variable = a});
     b.add(
         Load{{.function = device::Row::load_global_nc, .registers = e.address(a), .place = place}});
@@ -341,6 +341,36 @@ TEST_CASE("what stands behind loads that come first names what they load, checks
   CHECK_NOTHROW(verify(p));
   CHECK_THAT(printed(p),
              ContainsSubstring("if (a[r] < 3) pl::check_value(a[r] < 3, a[r], \"{}\")"));
+}
+
+TEST_CASE("of shared memory a loop loads before it stores, unless it writes there") {
+  for (const bool unwritten : {true, false}) {
+    VariableId base = no_variable;
+    Program p = program([&](Exprs& e, Builder& b) {
+      base = e.declare({.name = "smem", .type = u32});
+      const ExprId r = declared(e, "r", {.low = 0, .high = 3});
+      const Place from{.base = e.variable(base),
+                       .offset = r,
+                       .type = i32,
+                       .shared = true,
+                       .unwritten = unwritten};
+      Place to = from;
+      to.unwritten = false;
+      b.open(loop_over(e, r, 4));
+      const VariableId a = e.declare({.name = "a", .type = i32});
+      b.add(Declare{.variable = a});
+      b.add(Load{{.function = device::Row::load_shared, .registers = e.address(a), .place = from}});
+      b.add(Store{{.function = device::Row::store_shared, .registers = e.address(a), .place = to}});
+      b.close();
+    });
+    p.names = {base};
+    load_first(p);
+    CHECK_NOTHROW(verify(p));
+    std::size_t loops = 0;
+    for (const Statement& s : p.body) loops += std::holds_alternative<For>(s.what);
+    CHECK(loops == (unwritten ? 2 : 1));
+    CHECK((printed(p).find("i32 a[4];") != std::string::npos) == unwritten);
+  }
 }
 
 TEST_CASE("a function that acts is a statement, never a part of an expression") {

@@ -157,6 +157,23 @@ TEST_CASE("operands that threads convert agree, of every dtype and in both style
         }
 }
 
+TEST_CASE("threads load all that they convert before they store any of it") {
+  for (const DType narrow : {i8, i4}) {
+    const auto weights = user_kernels::narrow_weights({.dtype = narrow});
+    const std::string loop = between(text_of(weights), "mbarrier_wait", "wgmma_fence");
+    const std::size_t stored = loop.find("store_shared");
+    REQUIRE(stored != std::string::npos);
+    CHECK(loop.find("load_shared") < stored);
+    CHECK(loop.find("load_shared", stored) == std::string::npos);
+  }
+}
+
+TEST_CASE("what is folded of 16 bits in shared memory is read by sixteen bytes") {
+  const std::string text = text_of(user_kernels::norm_matmul({}));
+  CHECK(holds(text, "load_shared_padded<8>"));
+  CHECK_FALSE(holds(text, "load_shared_padded<4>"));
+}
+
 TEST_CASE("rows that an array chooses, copied ahead, agree") {
   using user_kernels::Tile;
   for (const int cc : {80, 90}) {

@@ -17,7 +17,7 @@ PL_KERNEL(128) blur_kernel(const u8* in0, u8* out0) {
   const i32 j = (t & 7) * 16;
   PL_UNROLL for (i32 ri = 0; ri < 2; ++ri) {
     if (i + ri * 16 < 20 && j < 96) {
-      pl::copy_async_zero<16>(smem + (j + i * 96 + ri * 1536) * 1, w0 + (j + i * 640) + ri * 10240, j < size1 && j >= from1 && i + ri * 16 < size0 && i + ri * 16 >= from0);
+      pl::copy_async_zero<16>(smem + (j + i * 192 + ri * 3072) * 1, w0 + (j + i * 640) + ri * 10240, j < size1 && j >= from1 && i + ri * 16 < size0 && i + ri * 16 >= from0);
     }
   }
   pl::cp_async_commit();
@@ -44,21 +44,21 @@ PL_KERNEL(128) blur_kernel(const u8* in0, u8* out0) {
   pl::warpgroup_sync();
   i32 v2[8];
   const i32 j_b = (t & 7) * 8;
-  PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-    u8 a0[12];
-    PL_UNROLL for (i32 q = 0; q < 12; q += 4) pl::load_shared_padded<4>(a0 + q, smem + (j_b + g * 4 + i * 96 + q + 12) * 1);
-    u8 a1[12];
-    PL_UNROLL for (i32 q = 0; q < 12; q += 4) pl::load_shared_padded<4>(a1 + q, smem + (j_b + g * 4 + i * 96 + q + 108) * 1);
-    u8 a2[12];
-    PL_UNROLL for (i32 q = 0; q < 12; q += 4) pl::load_shared_padded<4>(a2 + q, smem + (j_b + g * 4 + i * 96 + q + 204) * 1);
-    u8 a3[12];
-    PL_UNROLL for (i32 q = 0; q < 12; q += 4) pl::load_shared_padded<4>(a3 + q, smem + (j_b + g * 4 + i * 96 + q + 300) * 1);
-    u8 a4[12];
-    PL_UNROLL for (i32 q = 0; q < 12; q += 4) pl::load_shared_padded<4>(a4 + q, smem + (j_b + g * 4 + i * 96 + q + 396) * 1);
-    i32 x5[8];
-    PL_UNROLL for (i32 q = 0; q < 8; ++q) x5[q] = pl::add(pl::add(pl::add(pl::add(pl::to<i32>(a0[q + 2]), pl::to<i32>(a1[q + 2])), pl::to<i32>(a2[q + 2])), pl::to<i32>(a3[q + 2])), pl::to<i32>(a4[q + 2]));
-    PL_UNROLL for (i32 e = 0; e < 4; ++e) {
-      v2[g * 4 + e] = pl::add(pl::add(pl::add(pl::add(x5[e], x5[e + 1]), x5[e + 2]), x5[e + 3]), x5[e + 4]);
+  {
+    u8 a0[24];
+    PL_UNROLL for (i32 q = 0; q < 24; q += 8) pl::load_shared_padded<8>(a0 + q, smem + (j_b + i * 192 + q + 8) * 1);
+    u8 a1[24];
+    PL_UNROLL for (i32 q = 0; q < 24; q += 8) pl::load_shared_padded<8>(a1 + q, smem + (j_b + i * 192 + q + 200) * 1);
+    u8 a2[24];
+    PL_UNROLL for (i32 q = 0; q < 24; q += 8) pl::load_shared_padded<8>(a2 + q, smem + (j_b + i * 192 + q + 392) * 1);
+    u8 a3[24];
+    PL_UNROLL for (i32 q = 0; q < 24; q += 8) pl::load_shared_padded<8>(a3 + q, smem + (j_b + i * 192 + q + 584) * 1);
+    u8 a4[24];
+    PL_UNROLL for (i32 q = 0; q < 24; q += 8) pl::load_shared_padded<8>(a4 + q, smem + (j_b + i * 192 + q + 776) * 1);
+    i32 x5[12];
+    PL_UNROLL for (i32 q = 0; q < 12; ++q) x5[q] = pl::add(pl::add(pl::add(pl::add(pl::to<i32>(a0[q + 6]), pl::to<i32>(a1[q + 6])), pl::to<i32>(a2[q + 6])), pl::to<i32>(a3[q + 6])), pl::to<i32>(a4[q + 6]));
+    PL_UNROLL for (i32 e = 0; e < 8; ++e) {
+      v2[e] = pl::add(pl::add(pl::add(pl::add(x5[e], x5[e + 1]), x5[e + 2]), x5[e + 3]), x5[e + 4]);
     }
   }
   if (v3) {

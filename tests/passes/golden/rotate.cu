@@ -11,12 +11,18 @@ PL_KERNEL(128) rotate_kernel(const f32* in0, f32* out0) {
     pl::store_shared<4>(smem + (j + i * 256 + ri * 512) * 4, o1);
   }
   pl::warpgroup_sync();
-  PL_UNROLL for (i32 ri = 0; ri < 8; ++ri) {
-    PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
-      f32 a0;
-      pl::load_resident<1>(&a0, smem + (t + rj * 128 + ri * 256) * 4, t + rj * 128 < 255);
-      const f32 o1 = a0;
-      pl::store_global<1>(out0 + t + rj * 128 + ri * 256 + 1, &o1, t + rj * 128 < 255);
+  {
+    f32 a0[16];
+    PL_UNROLL for (i32 ri = 0; ri < 8; ++ri) {
+      PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
+        pl::load_resident<1>(a0 + ri * 2 + rj, smem + (t + rj * 128 + ri * 256) * 4, t + rj * 128 < 255);
+      }
+    }
+    PL_UNROLL for (i32 ri = 0; ri < 8; ++ri) {
+      PL_UNROLL for (i32 rj = 0; rj < 2; ++rj) {
+        const f32 o1 = a0[ri * 2 + rj];
+        pl::store_global<1>(out0 + t + rj * 128 + ri * 256 + 1, &o1, t + rj * 128 < 255);
+      }
     }
   }
   pl::warpgroup_sync();

@@ -19,18 +19,22 @@ PL_KERNEL(128) transpose_kernel(const f32* in0, f32* out0, i64 s0, i64 s1) {
   pl::cp_async_wait<0>();
   pl::warpgroup_sync();
   if (size0 == 64 && size1 == 64) {
+    f32 a0[32];
     PL_UNROLL for (i32 ri = 0; ri < 32; ++ri) {
-      f32 a0;
-      pl::load_shared_padded<1>(&a0, smem + (i + ri * 2 + j * 65) * 4);
-      const f32 o1 = a0;
+      pl::load_shared_padded<1>(a0 + ri, smem + (i + ri * 2 + j * 65) * 4);
+    }
+    PL_UNROLL for (i32 ri = 0; ri < 32; ++ri) {
+      const f32 o1 = a0[ri];
       pl::store_global<1>(w1 + i64(j) + i64(i + ri * 2) * s0, &o1);
     }
   } else {
+    f32 a2[32];
     PL_UNROLL for (i32 ri = 0; ri < 32; ++ri) {
-      f32 a0;
-      pl::load_shared_padded<1>(&a0, smem + (i + ri * 2 + j * 65) * 4);
-      const f32 o1 = a0;
-      pl::store_global<1>(w1 + i64(j) + i64(i + ri * 2) * s0, &o1, j < size0 && i + ri * 2 < size1);
+      pl::load_shared_padded<1>(a2 + ri, smem + (i + ri * 2 + j * 65) * 4);
+    }
+    PL_UNROLL for (i32 ri = 0; ri < 32; ++ri) {
+      const f32 o3 = a2[ri];
+      pl::store_global<1>(w1 + i64(j) + i64(i + ri * 2) * s0, &o3, j < size0 && i + ri * 2 < size1);
     }
   }
 }
