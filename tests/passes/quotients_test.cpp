@@ -2,6 +2,7 @@
 // are not above 0.
 #include <catch2/catch_test_macros.hpp>
 
+#include "codegen/base/format.hpp"
 #include "tests/passes/lowering.hpp"
 
 using namespace palladium;
