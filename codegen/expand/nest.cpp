@@ -338,28 +338,30 @@ void Nest::store_element(const Address& a, ExprId value, ExprId mask, const Boun
   if (!a.parts.empty()) return store_parts(a, value, mask, limits);
   Bounds bounds = a.bounds;
   passes::add_padding(e_, bounds, limits);
-  const bool computed = ((depends(a, bounds) | e_.depends(mask)) & thread::in_element) != 0 ||
-                        (e_.depends(mask) & thread::on_element) != 0;
-  if (vector_ == 1 || computed) {
-    const VariableId o = unfilled("o", a.dtype, 0);
-    b_.add(thread::Let{o, value});
-    store_one(a, o, mask, bounds);
-    return;
-  }
+  if (is_together(a, bounds, mask))
+    return store_vector(a, gathered(a.dtype, value), mask, std::move(bounds), store_function(a));
+  const VariableId o = unfilled("o", a.dtype, 0);
+  b_.add(thread::Let{o, value});
+  store_one(a, o, mask, bounds);
+}
+
+// Of the elements of a vector the values, behind the loop over e.
+VariableId Nest::gathered(DType type, ExprId value) {
   // What is the same for all elements of the group is computed once: with a branch in it, NVRTC
   // would unroll the loop too late to keep the group in registers.
   if ((e_.depends(value) & (thread::on_element | thread::in_element)) == 0 && e_.size(value) > 1)
     value = temporary("x", value);
-  const VariableId o = unfilled("o", a.dtype, vector_);
+  const VariableId o = unfilled("o", type, vector_);
   b_.declare_around(o);
   b_.add(thread::Assign{e_.element(o, element_), value});
   b_.close();
-  store_vector(a, o, mask, std::move(bounds));
+  return o;
 }
 
-void Nest::store_vector(const Address& a, VariableId from, ExprId mask, Bounds bounds) {
+void Nest::store_vector(const Address& a, VariableId from, ExprId mask, Bounds bounds,
+                        Row function) {
   Vector v{.direction = Direction::store,
-           .function = store_function(a),
+           .function = function,
            .function_of_part = Row::store_global_part,
            .place = a,
            .array = from,

@@ -119,7 +119,8 @@ class Nest : private passes::Elements {
   void assign_pair(StorageId storage, ExprId value);
   void put_in_shared(StorageId storage, ExprId value);
   void store_element(const Address& a, ExprId value, ExprId mask, const Bounds& limits);
-  void store_vector(const Address& a, VariableId from, ExprId mask, Bounds bounds);
+  VariableId gathered(DType type, ExprId value);
+  void store_vector(const Address& a, VariableId from, ExprId mask, Bounds bounds, Row function);
   void store_one(const Address& a, VariableId from, ExprId mask, const Bounds& bounds);
   void store_parts(const Address& a, ExprId value, ExprId mask, const Bounds& limits);
 
@@ -140,6 +141,7 @@ class Nest : private passes::Elements {
   ExprId row_in_panels(StorageId storage, const Matrices& m, const std::vector<Affine>& counted);
 
   // updates.cpp: atomic operations
+  bool adds_vectors(const lowered::Update& s, const Address& a, const Bounds& bounds, ExprId mask);
   ExprId update_element(const lowered::Update& s, Address a, ExprId value, ExprId expected,
                         ExprId test);
 

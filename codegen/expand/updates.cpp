@@ -1,4 +1,5 @@
-// Atomic operations: one for each element, by one of the threads that have it.
+// Atomic operations: one for each element, by one of the threads that have it; sums of floats that
+// nobody waits for a vector at a time.
 #include <utility>
 
 #include "codegen/expand/nest.hpp"
@@ -47,12 +48,26 @@ void Nest::expand_sink(const lowered::Update& s) {
   const Address a = store_address(m.ref);
   Bounds bounds = a.bounds;
   passes::add_padding(e_, bounds, padding(all));
+  if (adds_vectors(s, a, bounds, mask)) {
+    store_vector(a, gathered(a.dtype, value), mask, std::move(bounds), Row::red_add_vector);
+    return b_.close_nest_loops();
+  }
   std::vector<ExprId> tests = thread_mask_;
   tests.insert(tests.begin(), {mask, predicate(bounds)});
   const ExprId old = update_element(s, a, value, expected, e_.all(std::move(tests)));
   if (s.storage)
     store_element(storage_address(s.storage, coordinates_), old, no_expr, padding(all));
   b_.close_nest_loops();
+}
+
+bool Nest::adds_vectors(const lowered::Update& s, const Address& a, const Bounds& bounds,
+                        ExprId mask) {
+  if (graph::update_of(g_[s.inst]) != graph::Update::add || s.storage || a.shared ||
+      !a.dtype.is_float() || a.dtype.bytes() == 1 || a.dtype.bytes() > 4 || !a.parts.empty() ||
+      !is_together(a, bounds, mask))
+    return false;
+  const thread::Width w = vector_width(a, bounds);
+  return w.width > 1 && !w.part;
 }
 
 // What the element was; the value where the test does not hold. The function's operands are

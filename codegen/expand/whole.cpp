@@ -132,7 +132,7 @@ void Nest::store_two_ways(const lowered::Store& s) {
   }
   Bounds bounds = a.bounds;
   passes::add_padding(e_, bounds, padding(all));
-  store_vector(a, o, no_expr, std::move(bounds));
+  store_vector(a, o, no_expr, std::move(bounds), store_function(a));
   b_.close_nest_loops();
 }
 

@@ -210,6 +210,12 @@ bool Elements::is_vector(const Address& a, const DimMap& map) const {
   return (d & on_element) != 0 && (d & in_element) == 0;
 }
 
+bool Elements::is_together(const Address& a, const Bounds& bounds, ExprId mask) const {
+  const Depends of_mask = e_.depends(mask);
+  return vector_ > 1 && ((depends(a, bounds) | of_mask) & in_element) == 0 &&
+         (of_mask & on_element) == 0;
+}
+
 bool Elements::is_plain(ValueId ref) const {
   if (g_.chooses(ref)) return false;
   for (ValueId v = ref; !g_.is_base(v); v = g_[v].args[0]) {

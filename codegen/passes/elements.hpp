@@ -118,6 +118,8 @@ class Elements : protected Addresses {
   thread::Depends depends(const Address& a, const Bounds& bounds) const;
   /// Whether the elements of a vector are accessed together.
   bool is_vector(const Address& a, const DimMap& map) const;
+  /// Whether all elements of a vector are stored, or none, where one address says.
+  bool is_together(const Address& a, const Bounds& bounds, ExprId mask) const;
   thread::Width vector_width(const Address& a, const Bounds& bounds) const {
     return thread::width_of(e_, a, bounds, element_, vector_);
   }

@@ -171,9 +171,7 @@ void NestModel::stored(const Address& a, ExprId mask, const Bounds& limits) {
   if (!a.parts.empty()) return;
   Bounds bounds = a.bounds;
   add_padding(e_, bounds, limits);
-  const bool computed = ((depends(a, bounds) | e_.depends(mask)) & thread::in_element) != 0 ||
-                        (e_.depends(mask) & thread::on_element) != 0;
-  if (vector_ == 1 || computed) return;
+  if (!is_together(a, bounds, mask)) return;
   found_.stores_vectors = mask == no_expr;
   moved(a, bounds);
 }

@@ -91,6 +91,29 @@ void add_global_atomics(std::vector<Case>& all) {
   }
 }
 
+/// Vectors of each length on places that all blocks add to, behind elements that keep what they
+/// are.
+void add_vectors(std::vector<Case>& all) {
+  for (const std::string type : {"f16", "bf16", "f32"})
+    for (const std::string n : {"1", "2", "4", "8"}) {
+      if (type == "f32" && n == "8") continue;
+      Case c = kernel("atomic/red_add_vector of " + n + " " + type,
+                      replaced("const $* x, $* o", '$', type),
+                      replaced(replaced(R"(
+  const i32 t = 128 * pl::block_x() + i32(pl::thread());
+  $ v[#];
+  pl::load_global<#>(v, x + t * #);
+  pl::red_add_vector<#>(o + 8 + (t % 128) * #, v);
+  pl::red_add_vector<#>(o + 8 + (127 - t % 128) * #, v, t % 3 == 0);)",
+                                        '$', type),
+                               '#', n));
+      c.grid = {4, 1, 1};
+      const auto elements = static_cast<std::size_t>(std::stoi(n));
+      c.array(data(type, 512 * elements, 7)).array(sums(type, 16 + 128 * elements, 8));
+      all.push_back(std::move(c));
+    }
+}
+
 void add_shared_atomics(std::vector<Case>& all) {
   struct Operation {
     const char* name;
@@ -385,6 +408,7 @@ void add_atomics(std::vector<Case>& all) {
   add_cluster_atomics(all);
   add_subnormals(all);
   add_messages(all);
+  add_vectors(all);
 }
 
 }  // namespace palladium::conformance

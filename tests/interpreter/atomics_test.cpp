@@ -154,6 +154,43 @@ TEST_CASE("numbers that no instruction updates are exchanged until nobody came b
   }
 }
 
+TEST_CASE("sums of floats that nobody waits for are added a vector at a time") {
+  struct {
+    DType dtype;
+    std::int64_t columns;
+    int at_once;
+  } const cases[] = {{f32, 64, 4}, {f32, 62, 1},  {f32, 63, 1}, {f16, 64, 8},
+                     {f16, 36, 1}, {bf16, 64, 8}, {f64, 64, 1}, {i32, 64, 1}};
+  // Rows 8 to 32 are added to twice, but for those that a mask leaves out.
+  for (const auto& [d, n, at_once] : cases)
+    for (const bool masked : {false, true}) {
+      CAPTURE(d.name(), n, masked);
+      const auto body = [masked, n = n](Ref x, Ref, Ref y) {
+        const Value rows = iota(i32, {32, n}, 0);
+        for (const int half : {0, 1})
+          atomic_add(y.at({ds(half * 8, 32), _}), x[{ds(half * 32, 32), _}],
+                     masked ? StoreOptions{.mask = rows % 5 != 1} : StoreOptions{});
+      };
+      Tensor x(d, {64, n}, [](std::int64_t i) { return static_cast<double>(i * 37 % 11); });
+      Tensor y = full(d, {40, n}, 3);
+      PallasCallOptions options{
+          .in_specs = {whole, whole}, .out_specs = {whole}, .input_output_aliases = {{1, 0}}};
+      run(body, options, {&x, &y}, {&y});
+      std::vector<double> expected(static_cast<std::size_t>(40 * n), 3);
+      for (std::int64_t i = 0; i < 64; ++i)
+        for (std::int64_t j = 0; j < n && !(masked && i % 32 % 5 == 1); ++j)
+          expected[static_cast<std::size_t>((i % 32 + i / 32 * 8) * n + j)] += x[i * n + j];
+      for (std::int64_t i = 0; i < 40 * n; ++i)
+        CHECK(y[i] == expected[static_cast<std::size_t>(i)]);
+      options.out_type = ShapeDtype{{40, n}, d};
+      const std::vector<ArgType> types{ShapeDtype{{64, n}, d}, ShapeDtype{{40, n}, d}};
+      const std::string text =
+          pallas_call(body, options).lower(types).cuda_source({.arch = "sm_90a"});
+      const std::string added = "red_add_vector<" + std::to_string(at_once) + ">";
+      CHECK((text.find(at_once > 1 ? added : "pl::atomic_add(") != std::string::npos));
+    }
+}
+
 TEST_CASE("the greatest and the least of floats are NaN if one is, and -0 is less than 0") {
   Tensor x(f32, {4}, {std::nan(""), 1, -0.0, 0.0}), most(f32, {4}, {1, std::nan(""), 0.0, -0.0});
   Tensor least(f32, {4}, {1, std::nan(""), 0.0, -0.0});

@@ -41,9 +41,10 @@ WaistUse over_types(const std::string& name, const std::vector<std::string>& typ
 }
 
 /// For each type $ and length # of at least `least` bytes: { $ v[#]; call }.
-WaistUse over_vectors(const std::string& name, const std::string& call, int least = 1) {
+WaistUse over_vectors(const std::string& name, const std::string& call, int least = 1,
+                      const std::vector<std::string>& types = sizes) {
   std::string statement;
-  for (const std::string& t : sizes) {
+  for (const std::string& t : types) {
     for (int n = 1; n * bytes_of(t) <= 16; n *= 2) {
       if (n * bytes_of(t) < least) continue;
       statement +=
@@ -384,6 +385,9 @@ void add_atomics(std::vector<WaistUse>& all, int arch) {
   add("atomic_compare_exchange", integers, "x = ", "(" + p + ", x, y)", both);
   add("atomic_compare_exchange_shared", integers, "x = ", "(s, x, y)", orders);
   add("red_add", terms, "", "(" + p + ", y)", releases);
+  all.push_back(over_vectors("red_add_vector",
+                             "pl::red_add_vector<#>(static_cast<$*>(m), v, u > 2);", 1,
+                             {"f16", "bf16", "f32"}));
   add("load_acquire", terms, "x = ", "(" + p + ")", scopes);
   add("store_release", terms, "", "(" + p + ", y)", scopes);
   const std::string q = "static_cast<i32*>(m)";

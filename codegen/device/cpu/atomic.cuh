@@ -99,6 +99,15 @@ PL_FN void red_add(T* p, T v, PL_LINE) {
                  static_cast<detail::Scope>(S), line);
 }
 
+template <int N = 1, class T>
+PL_FN void red_add_vector(T* p, const T* src, bool in_bounds = true, PL_LINE) {
+  static_assert(detail::is_half<T> || (detail::is_wide_float<T> && sizeof(T) == 4),
+                "red_add_vector: not of this type");
+  for (int e = 0; e < N && in_bounds; ++e)
+    detail::atomic(p + e, detail::Atomic::reduce_add, src[e], T{}, detail::Order::relaxed,
+                   detail::Scope::gpu, line);
+}
+
 template <Scope S = gpu, class T>
 PL_FN T load_acquire(const T* p, PL_LINE) {
   return detail::atomic(const_cast<T*>(p), detail::Atomic::load, T{}, T{}, detail::Order::acquire,

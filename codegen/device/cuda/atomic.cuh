@@ -448,6 +448,73 @@ PL_FN void red_add(T* p, T v) {
   detail::red_sum<O, S>(p, v);
 }
 
+namespace detail {
+
+// Sums of the elements of one word, two or four.
+PL_FN void red_sums(u64 at, const f32 (&v)[2]) {
+  asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};" ::"l"(at), "f"(v[0]), "f"(v[1])
+               : "memory");
+}
+PL_FN void red_sums(u64 at, const f32 (&v)[4]) {
+  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(at), "f"(v[0]),
+               "f"(v[1]), "f"(v[2]), "f"(v[3])
+               : "memory");
+}
+template <class T>
+constexpr char pair_word[] = ".f16x2";
+template <>
+constexpr char pair_word<bf16>[] = ".bf16x2";
+template <class T>
+PL_FN void red_pairs(u64 at, const u32 (&v)[1]) {
+  asm volatile("red.relaxed.gpu.global.add.noftz%2 [%0], %1;" ::"l"(at), "r"(v[0]),
+               "C"(pair_word<T>)
+               : "memory");
+}
+template <class T>
+PL_FN void red_pairs(u64 at, const u32 (&v)[2]) {
+  asm volatile("red.relaxed.gpu.global.add.noftz.v2%3 [%0], {%1, %2};" ::"l"(at), "r"(v[0]),
+               "r"(v[1]), "C"(pair_word<T>)
+               : "memory");
+}
+template <class T>
+PL_FN void red_pairs(u64 at, const u32 (&v)[4]) {
+  asm volatile("red.relaxed.gpu.global.add.noftz.v4%5 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(v[0]),
+               "r"(v[1]), "r"(v[2]), "r"(v[3]), "C"(pair_word<T>)
+               : "memory");
+}
+
+// The elements that one instruction adds.
+template <int N, class T>
+PL_FN constexpr int added_at_once() {
+#if __CUDA_ARCH__ >= 900
+  return N;
+#else
+  return same<T, f16> && N > 1 ? 2 : 1;
+#endif
+}
+
+}  // namespace detail
+
+template <int N = 1, class T>
+PL_FN void red_add_vector(T* p, const T* src, bool in_bounds = true) {
+  static_assert(detail::is_half<T> || detail::same<T, f32>, "red_add_vector: not of this type");
+  constexpr int once = detail::added_at_once<N, T>();
+  if (!in_bounds) return;
+  PL_UNROLL for (int e = 0; e < N; e += once) {
+    if constexpr (once == 1) {
+      atomic_add(p + e, src[e]);
+    } else if constexpr (detail::is_half<T>) {
+      u32 pairs[once / 2];
+      ::memcpy(pairs, src + e, sizeof pairs);
+      detail::red_pairs<T>(__cvta_generic_to_global(p + e), pairs);
+    } else {
+      f32 v[once];
+      PL_UNROLL for (int i = 0; i < once; ++i) v[i] = src[e + i];
+      detail::red_sums(__cvta_generic_to_global(p + e), v);
+    }
+  }
+}
+
 template <Scope S = gpu, class T>
 PL_FN T load_acquire(const T* p) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "load_acquire: 4 or 8 bytes");
