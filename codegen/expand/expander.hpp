@@ -275,7 +275,10 @@ class Expander {
   void expand_one(const lowered::Fence&);
   void pin(const std::vector<StorageId>& storages);
   std::vector<ExprId> box_origin(ValueId access);
-  std::size_t dimension_of_rows(ValueId access, const lowered::TensorBox& box) const;
+  std::size_t dimension_in_array(ValueId access, const lowered::TensorBox& box, int of) const;
+  template <class F>
+  void for_each_matrix(const lowered::Copy& c, const lowered::Storage& s,
+                       const std::vector<ExprId>& origin, std::int64_t rows, F&& copy);
   template <class F>
   void for_each_box(const lowered::Copy& c, StorageId storage, F&& copy);
   template <class F>
@@ -406,7 +409,7 @@ class Expander {
 
   Table<WindowId, passes::BlockNames> windows_;
   Table<RingId, Slots> slots_;
-  Slots slots_alone_;  // of no ring
+  Slots slots_alone_;                      // of no ring
   Table<RingId, RingId> turns_with_;       // whose numbers say its slots, too
   std::map<RingId, RingId> last_to_turn_;  // of those that turn with it, in the agent's text
   int leading_ = 1;                        // iterations of the Lead around

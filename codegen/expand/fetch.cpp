@@ -241,13 +241,14 @@ std::vector<ExprId> Expander::box_origin(ValueId access) {
   return origin;
 }
 
-// The dimension of the array along which rows of a view follow each other, counted from the last.
-std::size_t Expander::dimension_of_rows(ValueId access, const lowered::TensorBox& box) const {
+// The dimension of the array along which that of a view steps, counted from the last.
+std::size_t Expander::dimension_in_array(ValueId access, const lowered::TensorBox& box,
+                                         int of) const {
   const auto of_view = *passes::box_dimensions(g_, g_[access].args[0]);
   const auto& block = g_.mapping.block_mappings[static_cast<std::size_t>(box.mapping)].block_shape;
   std::size_t next = of_view.size(), found = 0;
   for (std::size_t d = block.size(), from_last = 0; d-- > 0; ++from_last)
-    if (block[d].kind != BlockDim::Kind::squeezed && of_view[--next] == 0) found = from_last;
+    if (block[d].kind != BlockDim::Kind::squeezed && of_view[--next] == of) found = from_last;
   return found;
 }
 
@@ -270,6 +271,47 @@ void Expander::for_each_run(const graph::Inst& access, const std::vector<ExprId>
   }
 }
 
+// Of a copy by hand of several matrices: in one box, where they are all that there is, or in boxes
+// of each.
+template <class F>
+void Expander::for_each_matrix(const lowered::Copy& c, const Storage& s,
+                               const std::vector<ExprId>& origin, std::int64_t rows, F&& copy) {
+  const lowered::TensorBox& box = l_.tensor_boxes[c.box];
+  const Extents& all = g_[g_[c.of].args[0]].type.shape;
+  const std::size_t rank = all.size(), of_rows = rank - 2;
+  if (rows * all.back() == graph::element_count(all)) return copy(origin, 0);
+  const std::int64_t swizzle = s.shared().swizzle, columns = swizzle / s.dtype.bytes();
+  const std::int64_t panel = s.shape[s.shape.size() - 2] * swizzle;
+  std::vector<std::size_t> places;
+  for (std::size_t d = 0; d < rank; ++d)
+    places.push_back(dimension_in_array(c.of, box, static_cast<int>(d)));
+  // Bytes between matrices along the dimensions in front of their own.
+  const auto shown = *passes::box_dimensions(g_, graph::CopyView::of(g_[c.of]).shared);
+  std::vector<std::int64_t> strides(rank);
+  std::int64_t stride = s.dtype.bytes();
+  for (std::size_t d = s.shape.size(); d-- > 0; stride *= s.shape[d])
+    if (shown[d] >= 0) strides[static_cast<std::size_t>(shown[d])] = stride;
+  std::int64_t matrices = 1;
+  for (std::size_t d = 0; d < of_rows; ++d) matrices *= all[d];
+  for (std::int64_t number = 0; number < matrices; ++number) {
+    std::vector<ExprId> first = origin;
+    std::int64_t bytes = 0, left = number;
+    const auto move = [&](std::vector<ExprId>& at, std::size_t d, std::int64_t by) {
+      at[places[d]] = e_.sum(e_.affine(at[places[d]]) + Affine(by));
+    };
+    for (std::size_t d = of_rows; d-- > 0; left /= all[d]) {
+      move(first, d, left % all[d]);
+      bytes += left % all[d] * strides[d];
+    }
+    for (std::int64_t column = 0; column < all.back(); column += columns)
+      for (std::int64_t row = 0; row < all[of_rows]; row += rows) {
+        std::vector<ExprId> at = first;
+        move(at, rank - 1, column), move(at, of_rows, row);
+        copy(std::move(at), bytes + column / columns * panel + row * swizzle);
+      }
+  }
+}
+
 // Boxes side by side, and one below the other, make up what is copied: copy(at, offset) with the
 // place of each in the array, and the bytes before it. What has no panels is rows, whole ones.
 template <class F>
@@ -287,14 +329,15 @@ void Expander::for_each_box(const lowered::Copy& c, StorageId storage, F&& copy)
   const std::int64_t swizzle = s.shared().swizzle, columns = swizzle / s.dtype.bytes();
   std::int64_t rows = 1;
   for (std::size_t d = 0; d + 1 < box.box.size(); ++d) rows *= box.box[d];
-  // What is copied by hand may be a part.
+  // What is copied by hand may be a part, and several matrices.
   const bool by_hand = graph::is_async_op(g_[access].op);
   const Extents& all = by_hand ? g_[g_[access].args[0]].type.shape : s.shape;
+  if (all.size() > 2) return for_each_matrix(c, s, origin, rows, copy);
   const std::int64_t panel = s.shape[s.shape.size() - 2] * swizzle;
   const bool by_panels = is_of_panels(c);
   const std::int64_t all_rows = all[0] / (by_panels ? 1 : parts);
   const std::int64_t all_columns = all[1] / (by_panels ? parts : 1);
-  const std::size_t rows_at = rows < all_rows ? dimension_of_rows(access, box) : 0;
+  const std::size_t rows_at = rows < all_rows ? dimension_in_array(access, box, 0) : 0;
   for (std::int64_t column = 0; column < all_columns; column += columns)
     for (std::int64_t row = 0; row < all_rows; row += rows) {
       std::vector<ExprId> at = origin;

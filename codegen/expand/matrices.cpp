@@ -56,7 +56,7 @@ bool has_rows_for(const layout::Layout& l, const Storage& s) {
   if (swizzle == 0) return s.shared().row_stride * bytes % 16 == 0;
   const bool in_one = std::ranges::all_of(
       l.warp, [&](std::uint32_t image) { return l.field(1, image) * bytes < swizzle; });
-  return l.tile(0) % 8 == 0 &&
+  return l.tile(0) % 8 == 0 && s.shape[s.shape.size() - 2] % 8 == 0 &&
          (in_one || std::has_single_bit(static_cast<std::uint64_t>(s.shape[0])));
 }
 

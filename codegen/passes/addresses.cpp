@@ -420,15 +420,22 @@ std::pair<Affine, Affine> Addresses::split(const Affine& x, std::int64_t by) {
   return {whole + named_index(e_.bits(name, high, shift)), named_index(e_.bits(name, by - 1, 0))};
 }
 
-// In swizzled panels: the number of a chunk in its row is exclusive-or-ed with that of the row, of
-// narrow rows with that of 2 or 4 of them.
+// In swizzled panels: the number of a chunk in its row is exclusive-or-ed with that of the row
+// among all that stand in front of it, of narrow rows with that of 2 or 4 of them.
 Affine Addresses::in_panels(const Storage& s, const Coordinates& c) {
   const std::int64_t chunk = 16 / s.dtype.bytes(), width = s.shared().swizzle / s.dtype.bytes();
   const std::int64_t alike = 128 / s.shared().swizzle;
   const std::size_t last = c.size() - 1;
   const auto [elements, column] = element_part(c[last], chunk);
   const auto [panel, inside] = split(column, width);
-  const Affine row = split(c[last - 1], 8).second;
+  const std::int64_t rows = s.shape[last - 1], panels = s.shape[last] / width;
+  Affine all_rows = c[last - 1];
+  if (rows % 8 != 0) {
+    std::int64_t below = rows * panels;
+    all_rows = all_rows + panel * rows;
+    for (std::size_t d = last - 1; d-- > 0; below *= s.shape[d]) all_rows = all_rows + c[d] * below;
+  }
+  const Affine row = split(all_rows, 8).second;
   Affine at = inside;
   if (!row.is_zero()) {
     ExprId number = e_.sum(named_index(e_.sum(row)));
@@ -438,7 +445,7 @@ Affine Addresses::in_panels(const Storage& s, const Coordinates& c) {
     at = named_index(inside.is_zero() ? turned
                                       : e_.plain(Operator::bit_xor, e_.sum(inside), turned));
   }
-  at = elements + at + c[last - 1] * width + panel * (s.shape[last - 1] * width);
+  at = elements + at + c[last - 1] * width + panel * (rows * width);
   std::int64_t stride = s.shape[last] * s.shape[last - 1];
   for (std::size_t d = last - 1; d-- > 0; stride *= s.shape[d]) at = at + c[d] * stride;
   return at;

@@ -227,13 +227,18 @@ std::optional<TensorBox> Fetches::box_of_copy(ValueId copy, Panels& panels, std:
   if (g_[copy].op == Op::ReduceToGlobal && !reduces(graph::update_of(g_[copy]), m.array_aval.dtype))
     return refuse("TMA has no such reduction of these elements");
   if (const int swizzle = panels.swizzle(g_.base(c.shared)); swizzle > 0) {
-    const std::optional<MatrixView> matrix = panels.matrix(c.shared);
+    const std::optional<MatrixView> view = panels.matrices(c.shared);
+    const Extents &all = g_[g_.base(c.shared)].type.shape, &shown = g_[c.shared].type.shape;
     const std::int64_t width = swizzle / g_[c.shared].type.dtype.bytes();
-    if (!matrix || matrix->row_multiple % 8 != 0 || matrix->column_multiple % width != 0 ||
-        matrix->columns % width != 0)
+    // Patterns begin every 8 rows; what is all that there is begins with one.
+    const bool is_all = g_.is_base(c.shared) && all.back() == width;
+    const bool begins = view && view->row_multiple % 8 == 0 && all[all.size() - 2] % 8 == 0;
+    if (!view || !(begins || is_all) || view->column_multiple % width != 0 ||
+        view->columns % width != 0)
       return refuse(
           "what it is of in shared memory, which lies in panels, is none of whole panels");
-    return box_of_view(c.global, g_[c.global].type.shape, swizzle, why);
+    if (shown.size() == 2 || is_all) return box_of_view(c.global, shown, swizzle, why);
+    return box_of_matrices(c.global, swizzle, why);
   }
   if (!is_run(c.shared, room_bytes))
     return refuse("its view in shared memory is no run from 128 bytes");
@@ -390,6 +395,29 @@ std::optional<TensorBox> Fetches::box_of_view(ValueId view, const Extents& shape
                                 : in_one    ? viewed[static_cast<std::size_t>(d)]
                                             : std::min(shape[0], most_rows);
     box.box.push_back(static_cast<std::int32_t>(extent));
+  }
+  return box;
+}
+
+// Of several matrices, whose panels are boxes each.
+std::optional<TensorBox> Fetches::box_of_matrices(ValueId view, int swizzle, std::string& why) {
+  constexpr std::int64_t most_copies = 64;
+  const Extents& shape = g_[view].type.shape;
+  const std::int64_t rows = shape[shape.size() - 2], boxed = std::min(rows, most_rows);
+  const std::int64_t bytes = graph::element_count(shape) * g_[view].type.dtype.bytes();
+  std::optional<TensorBox> box = box_of_view(view, shape, swizzle, why);
+  if (!box) return {};
+  if (rows % boxed != 0 || bytes / (boxed * swizzle) > most_copies) {
+    why = "it is of more than 64 boxes";
+    return {};
+  }
+  const std::optional<std::vector<int>> dimensions = box_dimensions(g_, view);
+  const BlockMapping& m = g_.mapping.block_mappings[static_cast<std::size_t>(box->mapping)];
+  std::size_t next = 0;
+  for (std::size_t d = 0; d < box->box.size(); ++d) {
+    if (m.block_shape[d].kind == BlockDim::Kind::squeezed) continue;
+    const int shown = (*dimensions)[next++] + 2 - static_cast<int>(shape.size());
+    if (shown < 0) box->box[d] = 1;
   }
   return box;
 }

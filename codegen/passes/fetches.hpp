@@ -63,6 +63,7 @@ class Fetches {
   std::optional<TensorBox> box_of_row(ValueId load, const Extents& shape, std::string& why);
   std::optional<TensorBox> box_of_view(ValueId view, const Extents& shape, int swizzle,
                                        std::string& why);
+  std::optional<TensorBox> box_of_matrices(ValueId view, int swizzle, std::string& why);
   bool lies_in_array(const BlockMapping& m, ValueId view, int least, std::string& why);
   bool is_aligned(const BlockMapping& m, ValueId view);
   bool ends_aligned(const BlockMapping& m);

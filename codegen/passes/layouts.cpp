@@ -250,11 +250,22 @@ class Assignment {
       for (const std::int64_t width :
            {layout::full_width, std::int64_t{32} * vec, std::int64_t{8} * vec})
         add_candidate(v, layout::strided(v.domain, vec, width, l_.num_warps));
+      add_whole_vectors(v, vec);
       if (!v.turned) continue;
       const auto side_by_side = static_cast<std::uint64_t>(cdiv(l_.threads(), v.domain[0]));
       const auto width = static_cast<std::int64_t>(std::bit_ceil(side_by_side)) * vec;
       add_candidate(v, layout::strided(v.domain, vec, width, l_.num_warps));
     }
+  }
+
+  // Rows that are a few vectors, no power of two of them, by as many threads as leave none of them
+  // idle.
+  void add_whole_vectors(Variable& v, int vec) {
+    constexpr std::int64_t enough = 8;  // that others are offered
+    const std::int64_t row = v.domain.empty() ? 0 : v.domain.back(), vectors = row / vec;
+    const std::int64_t threads = vectors & -vectors;
+    if (vec > 1 && row % vec == 0 && threads < std::min(enough, vectors))
+      add_candidate(v, layout::strided(v.domain, vec, threads * vec, l_.num_warps));
   }
 
   // A thread that scans elements which follow one another asks the others once.

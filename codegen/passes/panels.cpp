@@ -69,34 +69,46 @@ void Panels::find_uses(const graph::Body& body, graph::RegionId region) {
 
 std::optional<MatrixView> Panels::matrix(ValueId view) {
   if (g_[view].type.shape.size() != 2) return {};
-  MatrixView found{.columns = g_[view].type.shape[1]};
-  int row = 0, column = 1;  // dimensions of what is viewed
+  return matrices(view);
+}
+
+std::optional<MatrixView> Panels::matrices(ValueId view) {
+  const int shown = static_cast<int>(g_[view].type.shape.size());
+  if (shown < 2) return {};
+  MatrixView found{.columns = g_[view].type.shape.back()};
+  const int row = shown - 2, column = shown - 1;
+  std::vector<int> dimensions(static_cast<std::size_t>(shown));  // of what is viewed
+  std::iota(dimensions.begin(), dimensions.end(), 0);
   for (; !g_.is_base(view); view = g_[view].args[0]) {
     if (g_[view].op != Op::At || g_.chooses(view)) return {};
-    int next = 0, inner_row = -1, inner_column = -1, dimension = 0;
+    std::vector<int> inner;  // by dimension of this view
+    int dimension = 0;
     std::size_t operand = 1;
     for (const graph::SubscriptDim& d : graph::Subscript::of(g_[view]).dims) {
       const ValueId start = d.dynamic ? g_[view].args[operand++] : graph::no_value;
       if (d.is_slice) {
-        const bool is_row = next == row, is_column = next == column;
-        if (d.stride != 1 && (is_row || is_column)) return {};
-        std::int64_t multiple = d.start;
-        if (d.dynamic) multiple = exprs_.facts(indices_.expr(start)).multiple;
-        if (is_row)
-          inner_row = dimension, found.row_multiple = std::gcd(found.row_multiple, multiple);
-        if (is_column) {
-          inner_column = dimension;
-          found.column_multiple = std::gcd(found.column_multiple, multiple);
-          found.moves_columns = found.moves_columns || d.dynamic;
+        const auto of_view = std::ranges::find(dimensions, static_cast<int>(inner.size()));
+        inner.push_back(dimension);
+        if (of_view != dimensions.end()) {
+          if (d.stride != 1) return {};
+          const std::int64_t multiple =
+              d.dynamic ? exprs_.facts(indices_.expr(start)).multiple : d.start;
+          const auto shows = of_view - dimensions.begin();
+          if (shows == row) found.row_multiple = std::gcd(found.row_multiple, multiple);
+          if (shows == column) {
+            found.column_multiple = std::gcd(found.column_multiple, multiple);
+            found.moves_columns = found.moves_columns || d.dynamic;
+          }
         }
-        ++next;
       }
       ++dimension;
     }
-    row = inner_row, column = inner_column;
+    for (int& d : dimensions) d = inner[static_cast<std::size_t>(d)];
   }
   const int rank = static_cast<int>(g_[view].type.shape.size());
-  if (row != rank - 2 || column != rank - 1) return {};
+  if (dimensions[static_cast<std::size_t>(row)] != rank - 2 ||
+      dimensions[static_cast<std::size_t>(column)] != rank - 1)
+    return {};
   return found;
 }
 
@@ -106,10 +118,10 @@ std::string Panels::misfit(ValueId root, const Use& use, int swizzle) {
   const int bytes = type.dtype.bytes();
   const std::int64_t width = swizzle / bytes;
   if (type.shape.size() < 2) return "it is no matrix, nor several";
-  if (type.shape[type.shape.size() - 2] % 8 != 0) return "its rows are no multiple of 8";
   if (type.shape.back() * bytes % swizzle != 0)
     return fmt::format("its rows have {} bytes", type.shape.back() * bytes);
   if (use.view == graph::no_value) return "";
+  if (type.shape[type.shape.size() - 2] % 8 != 0) return "its rows are no multiple of 8";
   const std::optional<MatrixView> view = matrix(use.view);
   if (!view)
     return "the operand is none of its matrices, whole or a slice along rows and columns: indices "

@@ -29,7 +29,9 @@ class Panels {
 
   /// Bytes of a root Ref; 0: it lies row-major.
   int swizzle(ValueId root) const;
-  /// Of a view that is a matrix: unit steps along the last two dimensions of its root.
+  /// Of a view that is a matrix, or several: unit steps along the last two dimensions of its root,
+  /// and along those in front of them.
+  std::optional<MatrixView> matrices(ValueId view);
   std::optional<MatrixView> matrix(ValueId view);
 
  private:

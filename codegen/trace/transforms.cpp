@@ -102,8 +102,7 @@ std::string transform_problem(const Scoped& scratch) {
   const std::string of = "swizzle of " + std::to_string(swizzle);
   if (row > 0 && row != swizzle)
     return cannot + "tiling with rows of " + std::to_string(row) + " bytes and a " + of;
-  if (shape.rank() < 2 || shape[-2].value() % 8 != 0)
-    return cannot + of + " bytes, which takes 8 rows at once";
+  if (shape.rank() < 2) return cannot + of + " bytes, which is of rows";
   if (const std::int64_t all = shape[-1].value() * bits / 8; all % swizzle != 0)
     return cannot + of + " bytes to rows of " + std::to_string(all);
   return "";
