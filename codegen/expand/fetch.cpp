@@ -279,8 +279,8 @@ void Expander::for_each_matrix(const lowered::Copy& c, const Storage& s,
   const lowered::TensorBox& box = l_.tensor_boxes[c.box];
   const Extents& all = g_[g_[c.of].args[0]].type.shape;
   const std::size_t rank = all.size(), of_rows = rank - 2;
-  if (rows * all.back() == graph::element_count(all)) return copy(origin, 0);
   const std::int64_t swizzle = s.shared().swizzle, columns = swizzle / s.dtype.bytes();
+  if (rows * columns == graph::element_count(all)) return copy(origin, 0);
   const std::int64_t panel = s.shape[s.shape.size() - 2] * swizzle;
   std::vector<std::size_t> places;
   for (std::size_t d = 0; d < rank; ++d)

@@ -56,6 +56,48 @@ TEST_CASE("barriers and copies by hand compile for Hopper and Blackwell without 
   }
 }
 
+TEST_CASE("copies of several matrices, and of odd rows, compile for Hopper and Blackwell") {
+  const std::vector<gpu::Transform> swizzled{gpu::SwizzleTransform(128)};
+  const Kernel k = gpu::kernel(
+      [](Ref x, Ref y, Ref o, Ref many, Ref odd, Ref b) {
+        gpu::copy_gmem_to_smem(x, many, b, {.collective_axes = {"x"}});
+        gpu::barrier_wait(b);
+        gpu::copy_gmem_to_smem(y, odd, b);
+        gpu::barrier_wait(b);
+        many[{_, ds(0, 5), ds(0, 64)}] = many[{_, ds(0, 5), ds(0, 64)}] + odd[{ds(0, 2), _, _}];
+        gpu::commit_smem();
+        gpu::copy_smem_to_gmem(many, o.at(axis_index("x")));
+        gpu::wait_smem_to_gmem(0);
+      },
+      {.name = "matrices",
+       .out_type = {{2, 2, 32, 128}, f16},
+       .cluster = {2},
+       .cluster_names = {"x"},
+       .scratch_types = {gpu::SMEM({2, 32, 128}, f16, {.transforms = swizzled}),
+                         gpu::SMEM({3, 5, 64}, f16, {.transforms = swizzled}), gpu::Barrier()}});
+  const Lowered lowered = k.lower(ShapeDtype{{2, 32, 128}, f16}, ShapeDtype{{3, 5, 64}, f16});
+  for (const char* arch : {"sm_90a", "sm_100a"}) {
+    INFO(arch);
+    const Resources r = lowered.compile({.arch = arch}).resources();
+    CHECK(r.spill_store_bytes + r.spill_load_bytes == 0);
+    for (const std::string& warning : r.warnings) FAIL_CHECK(warning);
+  }
+  for_each_target("matrices", [&](Target target) {
+    const Array x = make_array<float>({2, 32, 128}, [](std::int64_t i) { return i % 512; });
+    const Array y = make_array<float>({3, 5, 64}, [](std::int64_t i) { return i % 100; });
+    const std::vector<float> o = elements<float>(
+        on_cpu(k.on(target)(on(target, x.astype(f16)), on(target, y.astype(f16)))).astype(f32));
+    bool right = true;
+    for (std::size_t i = 0; i < o.size(); ++i) {
+      const std::size_t at = i % 8192, plane = at / 4096, row = at / 128 % 32, column = at % 128;
+      const std::size_t added = (plane * 5 + row) * 64 + column;
+      const float more = row < 5 && column < 64 ? static_cast<float>(added % 100) : 0;
+      right = right && o[i] == static_cast<float>(at % 512) + more;
+    }
+    CHECK(right);
+  });
+}
+
 TEST_CASE("a pipeline compiles for Hopper and Blackwell without spills") {
   const BlockSpec tile{{64, 128}, [](Index i) { return Indices{i, 0}; }};
   const Lowered lowered =
