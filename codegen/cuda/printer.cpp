@@ -282,7 +282,8 @@ std::string Printer::text_of(const thread::Inline& s) const {
   for (const thread::Inline::Operand& o : s.operands) {
     std::string one = text(o.value);
     if (!o.strides.empty())
-      one = fmt::format("{{{}, {{{}}}, {{{}}}}}", one, joined(o.strides), joined(o.extents));
+      one = fmt::format("{{{}, {{{}}}, {{{}}}{}}}", one, joined(o.strides), joined(o.extents),
+                        o.panel == no_expr ? "" : ", " + text(o.panel) + ", " + text(o.column));
     operands += (operands.empty() ? "" : ", ") + one;
   }
   return fmt::format("{}({});", p_.functions[s.function].name, operands);

@@ -4,6 +4,7 @@
 #include "codegen/base/format.hpp"
 #include "codegen/expand/expander.hpp"
 #include "codegen/expand/nest.hpp"
+#include "codegen/passes/fetches.hpp"
 #include "palladium/error.hpp"
 
 namespace palladium::expand {
@@ -25,7 +26,35 @@ struct Along {
 
 }  // namespace
 
+// Rows of panels, from the one where the view begins, in elements apart; columns count from there.
+Nest::Viewed Nest::view_in_panels(ValueId ref) {
+  const StorageId storage = l_.windows[l_.window_of[g_.base(ref)]].storage();
+  const Storage& s = l_.storages[storage];
+  const std::vector<Affine> at = x_.origin_in_root(ref, ref);
+  const std::vector<int> dimensions = *passes::box_dimensions(g_, ref);
+  const std::size_t last = s.shape.size() - 1;
+  const std::int64_t width = s.shared().swizzle / s.dtype.bytes();
+  Viewed v{.operand = {}, .shared = true, .writable = true, .swizzle = s.shared().swizzle};
+  v.operand.strides.assign(g_[ref].type.shape.size(), e_.number(1, i64));
+  v.operand.extents = extents_of(ref);
+  Affine rows;
+  std::int64_t stride = width;
+  for (std::size_t d = last; d-- > 0;) {
+    rows = rows + at[d] * stride;
+    if (dimensions[d] >= 0)
+      v.operand.strides[static_cast<std::size_t>(dimensions[d])] = e_.number(stride, i64);
+    stride = d + 1 == last ? s.shape[last] * s.shape[d] : stride * s.shape[d];
+  }
+  v.operand.value = e_.sum(Affine::term(x_.shared_address(storage)) + rows * s.dtype.bytes(), u32);
+  v.operand.panel = e_.number(s.shape[last - 1] * s.shared().swizzle, u32);
+  v.operand.column = e_.sum(at[last]);
+  return v;
+}
+
 Nest::Viewed Nest::view_of(ValueId ref) {
+  const StorageId in = l_.windows[l_.window_of[g_.base(ref)]].storage();
+  if (in && l_.storages[in].in_shared() && l_.storages[in].shared().swizzle > 0)
+    return view_in_panels(ref);
   const Extents& shape = g_[ref].type.shape;
   const auto rank = static_cast<int>(shape.size());
   const Coordinates none(shape.size());
@@ -189,8 +218,9 @@ void Expander::expand_one(const lowered::Inline& t) {
       Nest::Viewed viewed = Nest(*this, none).view_of(inst.args[i]);
       const bool reads = view.operands[i].role == InlineView::Role::read;
       const std::string parameter =
-          fmt::format("const pl::View<{}{}, {}, {}> {}", reads ? "const " : "", type,
-                      viewed.operand.strides.size(), viewed.shared, name);
+          fmt::format("const pl::View<{}{}, {}, {}{}> {}", reads ? "const " : "", type,
+                      viewed.operand.strides.size(), viewed.shared,
+                      viewed.swizzle > 0 ? ", " + std::to_string(viewed.swizzle) : "", name);
       add(parameter, std::move(viewed.operand));
     } else if (t.operands[i]) {
       add(registers(name, t.operands[i], "const "), {e_.variable(storage(t.operands[i]))});

@@ -46,8 +46,10 @@ class Nest : private passes::Elements {
   struct Viewed {
     thread::Inline::Operand operand;
     bool shared = false, writable = false;
+    int swizzle = 0;
   };
   Viewed view_of(ValueId ref);
+  Viewed view_in_panels(ValueId ref);
   std::vector<ExprId> extents_of(ValueId ref);
 
  private:

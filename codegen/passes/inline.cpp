@@ -5,6 +5,7 @@
 
 #include "codegen/base/format.hpp"
 #include "codegen/graph/inline.hpp"
+#include "codegen/passes/fetches.hpp"
 #include "codegen/passes/said_layouts.hpp"
 #include "palladium/error.hpp"
 
@@ -131,11 +132,19 @@ class Text {
       const Window& w = l_.windows[l_.window_of[ref]];
       if (w.residency() == lowered::Residency::registers)
         fail("is a block that is in registers: give it memory_space = plgpu::SMEM");
-      if (w.storage() && l_.storages[w.storage()].shared().swizzle > 0)
+      if (w.storage() && l_.storages[w.storage()].shared().swizzle > 0 && !is_rows(inst_.args[i]))
         fail(
-            "lies swizzled, as products read it, and a text is given memory that lies in rows: "
-            "give it a copy, room[pl::_] = ref[pl::_], or the value ref[pl::_]");
+            "lies swizzled, as products read it, and CUDA C++ is given rows of it, as they are or "
+            "a "
+            "part of them: give it a copy, room[pl::_] = ref[pl::_], or the value ref[pl::_]");
     }
+  }
+
+  // Whether the text may step along a swizzled Ref's rows: these are the view's, too.
+  bool is_rows(ValueId ref) const {
+    const std::optional<std::vector<int>> dimensions = box_dimensions(l_.graph, ref);
+    const auto rank = static_cast<int>(l_.graph[ref].type.shape.size());
+    return !view_.is_ptx() && dimensions && rank > 0 && dimensions->back() == rank - 1;
   }
 
   Program& l_;

@@ -175,6 +175,7 @@ struct Inline {
   struct Operand {
     ExprId value = no_expr;
     std::vector<ExprId> strides = {}, extents = {};
+    ExprId panel = no_expr, column = no_expr;  // of memory in panels
   };
   std::size_t function = 0;
   std::vector<Operand> operands = {};
@@ -326,7 +327,8 @@ struct ExprVisit {
   void operator()(Call& x) const { all(x.args), each(x.to), all(x.at); }
   void operator()(Wgmma& x) const { each(x.registers, x.a, x.b, x.accumulate); }
   void operator()(Inline& x) const {
-    for (Inline::Operand& o : x.operands) each(o.value), all(o.strides), all(o.extents);
+    for (Inline::Operand& o : x.operands)
+      each(o.value, o.panel, o.column), all(o.strides), all(o.extents);
   }
   void operator()(Check& x) const { each(x.condition, x.value, x.test); }
   void operator()(CheckRange& x) const { each(x.low, x.high, x.test, x.of_call); }

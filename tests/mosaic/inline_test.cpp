@@ -457,31 +457,77 @@ TEST_CASE("a text in a batch is run for each element of it") {
   });
 }
 
-TEST_CASE("a text is given no memory that lies swizzled, but a copy of it or its value") {
-  const auto k = [](bool copies) {
+// Of rows of several panels and matrices, at once and in parts that begin where values say.
+TEST_CASE("a text steps along rows of memory that lies swizzled") {
+  for (const int swizzle : {32, 64, 128})
+    for_each_target("swizzled", [&](Target target) {
+      const Kernel k = gpu::kernel(
+          [](Ref x, Ref o, Ref s, Ref b) {
+            gpu::copy_gmem_to_smem(x, s, b);
+            gpu::barrier_wait(b);
+            const Value column = load(x.at({0, 0, 3})).astype(i32) + 61;  // 64
+            const Ref part = s.at({1, ds(8, 16), ds(column, 64)});
+            gpu::inline_cuda(
+                "const i32 t = i32(pl::thread()), i = t / 8 % 16, j = t % 8 * 8;\n"
+                "f16 some[8];\n"
+                "pl::load_shared<8>(some, part.address(i, j));\n"
+                "for (i32 e = 0; e < 8; ++e) part(i, j + e) = pl::to<f16>(pl::to<f32>(some[e]) + "
+                "1.0f);",
+                {{"part", part, gpu::updates}},
+                {.name = "added", .interpret = [&] { part[_] = part[_] + 1.0f; }});
+            gpu::inline_cuda(
+                "const i32 t = i32(pl::thread());\n"
+                "for (i32 i = 0; i < 2; ++i)\n"
+                "  for (i32 j = 0; j < 32; ++j) o(i, j, t) = m(i, j, t);",
+                {{"m", s, gpu::reads}, {"o", o, gpu::writes}},
+                {.name = "moved", .interpret = [&] { o[_] = s[_]; }});
+          },
+          {.name = "swizzled",
+           .out_type = {{2, 32, 128}, f16},
+           .scratch_types = {
+               gpu::SMEM({2, 32, 128}, f16, {.transforms = {gpu::SwizzleTransform(swizzle)}}),
+               gpu::Barrier()}});
+      if (target == Target::interpreter)
+        CHECK_NOTHROW(k.lower(ShapeDtype{{2, 32, 128}, f16}).compile({.arch = "sm_90a"}));
+      const auto element = [](std::int64_t i) { return i % 1024; };
+      const Array x = make_array<float>({2, 32, 128}, element).astype(f16);
+      const std::vector<float> o = elements<float>(on_cpu(k.on(target)(on(target, x))).astype(f32));
+      bool right = true;
+      for (std::int64_t i = 0; i < 2 * 32 * 128; ++i) {
+        const std::int64_t row = i / 128 % 32, column = i % 128;
+        const bool more = i >= 32 * 128 && row >= 8 && row < 24 && column >= 64;
+        right = right && o[static_cast<std::size_t>(i)] == static_cast<float>(element(i) + more);
+      }
+      CHECK(right);
+    });
+}
+
+TEST_CASE("what lies swizzled is given to CUDA C++ alone, in its own order") {
+  const auto k = [](bool ptx) {
     return gpu::kernel(
-        [=](Ref x, Ref o, Ref s, Ref room, Ref b) {
+        [=](Ref x, Ref o, Ref s, Ref b) {
           gpu::copy_gmem_to_smem(x, s, b);
           gpu::barrier_wait(b);
-          if (copies) room[_] = s[_];
-          gpu::inline_cuda("const i32 i = i32(pl::thread()); o(i, 1) = m(i, 2);",
-                           {{"m", copies ? room : s, gpu::reads}, {"o", o, gpu::writes}},
-                           {.name = "moved", .interpret = [&] {
+          const Ref given = ptx ? s : gpu::transpose_ref(s, {1, 0});
+          gpu::inline_cuda(ptx ? "ld.shared.b16 $o, [$m];" : "o(0, 1) = m(0, 2);",
+                           {{"m", given, gpu::reads}, {"o", o, gpu::writes}},
+                           {.name = "moved", .ptx = ptx, .interpret = [&] {
                               o[{_, 1}] = s[{_, 2}];
                             }});
         },
         {.name = "swizzled",
          .out_type = {{128, 64}, f16},
          .scratch_types = {gpu::SMEM({128, 64}, f16, {.transforms = {gpu::SwizzleTransform(128)}}),
-                           gpu::SMEM({128, 64}, f16), gpu::Barrier()}});
+                           gpu::Barrier()}});
   };
-  const Array x = counted({128, 64}).astype(f16);
-  const Array o = k(true).on(Target::emulator)(x).astype(f32);
-  CHECK(o.data<float>()[64 * 3 + 1] == 64 * 3 + 2);
-  CHECK_THAT(refused([&] { k(false).on(Target::emulator)(x); }),
-             ContainsSubstring("inline_cuda: 'm' lies swizzled, as products read it, and a text is "
-                               "given memory that lies in rows: give it a copy, room[pl::_] = "
-                               "ref[pl::_], or the value ref[pl::_]"));
+  for (const bool ptx : {true, false})
+    CHECK_THAT(
+        refused([&] {
+          k(ptx).lower(ShapeDtype{{128, 64}, f16}).cuda_source({.arch = "sm_90a"});
+        }),
+        ContainsSubstring("inline_cuda: 'm' lies swizzled, as products read it, and CUDA C++ "
+                          "is given rows of it, as they are or a part of them: give it a "
+                          "copy, room[pl::_] = ref[pl::_], or the value ref[pl::_]"));
 }
 
 }  // namespace inlined

@@ -42,7 +42,9 @@ struct ViewElement {
     write(place, &x PL_AND_PASS_LINE);
     return *this;
   }
-  PL_FN const ViewElement& operator=(const ViewElement& other) const { return *this = value(other); }
+  PL_FN const ViewElement& operator=(const ViewElement& other) const {
+    return *this = value(other);
+  }
   PL_FN const ViewElement& operator+=(value x) const { return *this = value(value(*this) + x); }
   PL_FN const ViewElement& operator-=(value x) const { return *this = value(value(*this) - x); }
   PL_FN const ViewElement& operator*=(value x) const { return *this = value(value(*this) * x); }
@@ -73,12 +75,16 @@ struct ViewElement {
 }  // namespace detail
 
 // A Ref: elements of global memory, or of shared memory, that stand `strides` elements apart;
-// `extents`: so many exist along each dimension, where the array of a block ends.
-template <class T, int rank, bool shared>
+// `extents`: so many exist along each dimension, where the array of a block ends. Of memory in
+// panels of `swizzle` bytes, which lie `panel` bytes apart, `first` is the row where it begins, and
+// `column` the column.
+template <class T, int rank, bool shared, int swizzle = 0>
 struct View {
   detail::view_place<T, shared> first;
   i64 strides[rank];
   i32 extents[rank];
+  u32 panel;
+  i32 column;
 
   typedef detail::ViewElement<T, shared> Element;
   PL_FN Element operator()(detail::ViewIndex i) const { return {address(i), i.line}; }
@@ -96,30 +102,37 @@ struct View {
   // Where it stands: a pointer, or in shared memory the number that functions of pl:: take.
   PL_FN detail::view_place<T, shared> address(detail::ViewIndex i) const {
     static_assert(rank == 1, "inline_cuda: a Ref of one dimension has one index");
-    return at(i.at * strides[0]);
+    return at(0, i.at);
   }
   PL_FN detail::view_place<T, shared> address(detail::ViewIndex i, detail::ViewIndex j) const {
     static_assert(rank == 2, "inline_cuda: a Ref of two dimensions has two indices");
-    return at(i.at * strides[0] + j.at * strides[1]);
+    return at(i.at * strides[0], j.at);
   }
   PL_FN detail::view_place<T, shared> address(detail::ViewIndex i, detail::ViewIndex j,
-                                            detail::ViewIndex k) const {
+                                              detail::ViewIndex k) const {
     static_assert(rank == 3, "inline_cuda: a Ref of three dimensions has three indices");
-    return at(i.at * strides[0] + j.at * strides[1] + k.at * strides[2]);
+    return at(i.at * strides[0] + j.at * strides[1], k.at);
   }
-  PL_FN detail::view_place<T, shared> address(detail::ViewIndex i, detail::ViewIndex j, detail::ViewIndex k,
-                                            detail::ViewIndex l) const {
+  PL_FN detail::view_place<T, shared> address(detail::ViewIndex i, detail::ViewIndex j,
+                                              detail::ViewIndex k, detail::ViewIndex l) const {
     static_assert(rank == 4, "inline_cuda: a Ref of four dimensions has four indices");
-    return at(i.at * strides[0] + j.at * strides[1] + k.at * strides[2] + l.at * strides[3]);
+    return at(i.at * strides[0] + j.at * strides[1] + k.at * strides[2], l.at);
   }
   PL_FN i32 extent(int d) const { return extents[d]; }
 
  private:
-  PL_FN detail::view_place<T, shared> at(i64 offset) const {
-    if constexpr (shared) {
-      return first + u32(offset) * u32(sizeof(T));
+  // Of what stands so far behind the first along the other dimensions the element `last`.
+  PL_FN detail::view_place<T, shared> at(i64 others, i32 last) const {
+    if constexpr (swizzle > 0) {
+      constexpr u32 width = swizzle / sizeof(T);
+      const u32 c = u32(column + last);
+      const u32 plain =
+          first + u32(others) * u32(sizeof(T)) + c / width * panel + c % width * u32(sizeof(T));
+      return plain ^ (plain >> 3 & (swizzle - 16));
+    } else if constexpr (shared) {
+      return first + u32(others + last * strides[rank - 1]) * u32(sizeof(T));
     } else {
-      return first + offset;
+      return first + (others + last * strides[rank - 1]);
     }
   }
 };
