@@ -4,6 +4,7 @@
 // each, and what they have made is on its way while they multiply for the next tile.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "palladium/palladium.hpp"
@@ -14,7 +15,7 @@ struct MatmulTile {
   std::int64_t m = 128, n = 256, k = 64;  ///< of a block, and of a step
   int slots = 3;                          ///< steps whose parts are there, or on their way
   int strip = 8;                          ///< rows of tiles that follow one another
-  std::int64_t blocks = 132;
+  std::int64_t blocks = 132;              ///< at most: no more than there are tiles
 };
 
 /// c = a @ b of f16 or bf16, added up in f32: a is {m, k} and b {k, n}, multiples of the tile.
@@ -81,7 +82,7 @@ inline pl::Kernel matmul(MatmulTile t = {}) {
     return plgpu::KernelOptions{
         .name = "matmul",
         .out_type = {{m, n}, a.dtype},
-        .grid = {t.blocks},
+        .grid = {std::min(t.blocks, m / t.m * (n / t.n))},
         .grid_names = {"sm"},
         .num_threads = multiplying + 1,
         .thread_name = "wg",
