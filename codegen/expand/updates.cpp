@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "codegen/expand/nest.hpp"
+#include "codegen/passes/nest_model.hpp"
 
 namespace palladium::expand {
 
@@ -62,9 +63,7 @@ void Nest::expand_sink(const lowered::Update& s) {
 
 bool Nest::adds_vectors(const lowered::Update& s, const Address& a, const Bounds& bounds,
                         ExprId mask) {
-  if (graph::update_of(g_[s.inst]) != graph::Update::add || s.storage || a.shared ||
-      !a.dtype.is_float() || a.dtype.bytes() == 1 || a.dtype.bytes() > 4 || !a.parts.empty() ||
-      !is_together(a, bounds, mask))
+  if (!passes::adds_vectors(l_, s) || a.shared || !a.parts.empty() || !is_together(a, bounds, mask))
     return false;
   const thread::Width w = vector_width(a, bounds);
   return w.width > 1 && !w.part;

@@ -54,6 +54,8 @@ class NarrowAccesses {
     const DimMap all = identity_map(p.layout.rank());
     if (const Store* const to = std::get_if<Store>(&p.sink))
       tell_of(g_[to->inst].args[0], all, "stored", at);
+    if (const auto* const to = std::get_if<lowered::Update>(&p.sink); to && adds_vectors(l_, *to))
+      tell_of(g_[to->inst].args[0], all, "added", at);
     if (const Flush* const to = std::get_if<Flush>(&p.sink))
       tell_of(l_.windows[to->window].root, all, "stored", at);
     const Fill* const from = std::get_if<Fill>(&p.sink);
@@ -76,8 +78,7 @@ class NarrowAccesses {
     const std::int64_t each = graph::element_count(type.shape) / l_.threads();
     if (width * bytes >= wide_bytes || each <= width || !model_.has_neighbours(ref)) return;
     const int widest = moves_block ? model_.widest_of_block(window) : model_.widest(ref);
-    const std::string why =
-        reason(w, ref, map, width, std::min(widest, wide_bytes / bytes), load != graph::no_value);
+    const std::string why = reason(w, ref, map, width, std::min(widest, wide_bytes / bytes), moved);
     const std::string text = fmt::format(
         "{}: {} {} at a time, not 16, because {}", description_of(g_, g_.root(ref)), moved,
         width * bytes == 1 ? "a byte" : fmt::format("{} bytes", width * bytes), why);
@@ -86,19 +87,18 @@ class NarrowAccesses {
   }
 
   std::string reason(const Window& w, ValueId ref, const DimMap& map, int width, int widest,
-                     bool load) {
+                     std::string_view moved) {
     if (widest * g_[ref].type.dtype.bytes() < wide_bytes) return alignment(w, ref);
     if (is_mixed(map))
       return "its elements are taken in another order than they stand in, as by a reshape or a "
              "strided slice; copied to scratch in plgpu::SMEM first, it is read by 16";
-    if (load && is_of_product())
+    if (moved == "read" && is_of_product())
       return "the threads that compute with it have its elements as a product in the loop leaves "
              "them; behind the loop it is read by 16";
     if (is_of_product())
-      return fmt::format(
-          "of a row products leave a thread {} next to each other; in f16 or bf16 it is stored by "
-          "16",
-          width == 1 ? "no elements" : fmt::format("{} elements", width));
+      return fmt::format("of a row products leave a thread {} next to each other{}",
+                         width == 1 ? "no elements" : fmt::format("{} elements", width),
+                         moved == "stored" ? "; in f16 or bf16 it is stored by 16" : "");
     return "threads have its elements as another array or a fold wants them; a block with more "
            "elements for each thread, or a copy of it in plgpu::SMEM, moves by 16";
   }

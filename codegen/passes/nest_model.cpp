@@ -13,6 +13,13 @@ using thread::Bounds;
 using thread::ExprId;
 using thread::no_expr;
 
+bool adds_vectors(const Program& l, const lowered::Update& u) {
+  const graph::Inst& i = l.graph[u.inst];
+  const DType t = l.graph[i.args[0]].type.dtype;
+  return !u.storage && graph::update_of(i) == graph::Update::add &&
+         (t == f32 || t == f16 || t == bf16);
+}
+
 NestModel::Found NestModel::look(const LoopNest& p) {
   found_ = {};
   memo_.clear();

@@ -11,6 +11,9 @@
 
 namespace palladium::passes {
 
+/// Whether an update adds floats of which one access adds several, and nobody asks what was there.
+bool adds_vectors(const Program& l, const lowered::Update& u);
+
 class NestModel : private AccessModel {
  public:
   explicit NestModel(const Program& l) : AccessModel(l) {}
