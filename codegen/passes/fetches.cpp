@@ -403,11 +403,11 @@ std::optional<TensorBox> Fetches::box_of_view(ValueId view, const Extents& shape
 std::optional<TensorBox> Fetches::box_of_matrices(ValueId view, int swizzle, std::string& why) {
   constexpr std::int64_t most_copies = 64;
   const Extents& shape = g_[view].type.shape;
-  const std::int64_t rows = shape[shape.size() - 2], boxed = std::min(rows, most_rows);
+  const std::int64_t rows = shape[shape.size() - 2];
   const std::int64_t bytes = graph::element_count(shape) * g_[view].type.dtype.bytes();
   std::optional<TensorBox> box = box_of_view(view, shape, swizzle, why);
   if (!box) return {};
-  if (rows % boxed != 0 || bytes / (boxed * swizzle) > most_copies) {
+  if (bytes / (rows * swizzle) > most_copies) {
     why = "it is of more than 64 boxes";
     return {};
   }

@@ -79,9 +79,25 @@ Kernel loading(const Shape& shape, DType t, const Transforms& transforms,
        .interpret = watched});
 }
 
+Kernel storing(const Shape& shape, DType t, const Transforms& transforms = {}) {
+  return gpu::kernel(
+      [](Ref x, Ref o, Ref s) {
+        s[_] = x[_];
+        gpu::commit_smem();
+        gpu::copy_smem_to_gmem(s, o);
+        gpu::wait_smem_to_gmem(0);
+      },
+      {.name = "storing",
+       .out_type = {shape, t},
+       .scratch_types = {gpu::SMEM(shape, t, {.transforms = transforms})},
+       .interpret = watched});
+}
+
 Ref all_of(const Ref& x) { return x; }
 
-TEST_CASE("tma_load_basic, and tma_prefetch_basic") {
+TEST_CASE(
+    "what is loaded, brought near before or not, is what was there: tma_load_basic, "
+    "tma_prefetch_basic") {
   for (const bool prefetches : {false, true})
     for_rows({f32, f16, i4}, [&](const Swizzled& c) {
       for_each_target("basic", [&](Target target) {
@@ -93,7 +109,7 @@ TEST_CASE("tma_load_basic, and tma_prefetch_basic") {
     });
 }
 
-TEST_CASE("tma_load_oob_over_trivial_gmem_dimension") {
+TEST_CASE("beyond a dimension of one there are zeros: tma_load_oob_over_trivial_gmem_dimension") {
   for_each_target("planes", [](Target target) {
     const Array x = numbered({64, 1, 64}, f32);
     const Kernel k = loading({64, 2, 64}, f32, {},
@@ -110,7 +126,7 @@ TEST_CASE("tma_load_oob_over_trivial_gmem_dimension") {
   });
 }
 
-TEST_CASE("tma_with_1d_tiling") {
+TEST_CASE("tiles of a row are stored: tma_with_1d_tiling") {
   for_each_target("tiles of a row", [](Target target) {
     const Kernel k = gpu::kernel(
         [](Ref o, Ref s) {
@@ -132,7 +148,7 @@ TEST_CASE("tma_with_1d_tiling") {
 
 // Copies that blocks share along some axes of a cluster: each block of the others has its own, and
 // of what it got gives the part that its place among those who share it says.
-TEST_CASE("tma_load_multicast") {
+TEST_CASE("blocks share a load along any axes of their cluster: tma_load_multicast") {
   int number = 0;
   for (int collective = 1; collective < 8; ++collective)
     for (int other = 0; other < 7; ++other)
@@ -188,7 +204,7 @@ Transforms tiled(int swizzle, DType t, int rows = 32) {
   return all;
 }
 
-TEST_CASE("tma_load_tiled, and tma_prefetch_tiled") {
+TEST_CASE("tiles are loaded, of one or several matrices: tma_load_tiled, tma_prefetch_tiled") {
   for (const bool prefetches : {false, true})
     for (const int swizzle : {0, 128})
       for (const Shape& shape : {Shape{128, 128}, Shape{5, 32, 128}})
@@ -205,7 +221,7 @@ TEST_CASE("tma_load_tiled, and tma_prefetch_tiled") {
         }
 }
 
-TEST_CASE("tma_load_tiled_rounding: whole tiles of rows that have more") {
+TEST_CASE("of rows that have more whole tiles are loaded: tma_load_tiled_rounding") {
   for (const int swizzle : {0, 128})
     for_each_target("rounding", [&](Target target) {
       const Array x = numbered({5, 32, 144}, f16);
@@ -217,7 +233,7 @@ TEST_CASE("tma_load_tiled_rounding: whole tiles of rows that have more") {
     });
 }
 
-TEST_CASE("tma_load_indexed_tiled") {
+TEST_CASE("of each row of matrices one is loaded in tiles: tma_load_indexed_tiled") {
   for_each_target("indexed", [](Target target) {
     const Array x = numbered({128, 2, 128}, f32);
     const Kernel k = gpu::kernel(
@@ -238,7 +254,7 @@ TEST_CASE("tma_load_indexed_tiled") {
   });
 }
 
-TEST_CASE("tma_squeeze_indexing") {
+TEST_CASE("matrices are loaded one by one: tma_squeeze_indexing") {
   for (const int swizzle : {0, 128})
     for (const DType t : {f16, f32})
       for_each_target("squeezed", [&, t](Target target) {
@@ -261,7 +277,7 @@ TEST_CASE("tma_squeeze_indexing") {
       });
 }
 
-TEST_CASE("parity_tracking: a barrier has as many phases as it is awaited") {
+TEST_CASE("a barrier has as many phases as it is awaited: parity_tracking") {
   for (const bool unrolled : {true, false})
     for_each_target("parity", [&](Target target) {
       const Array x = numbered({16, 64}, f16);
@@ -285,27 +301,19 @@ TEST_CASE("parity_tracking: a barrier has as many phases as it is awaited") {
     });
 }
 
-TEST_CASE("tma_store") {
+TEST_CASE("what is stored is what was there: tma_store") {
   for_rows({f16, f32}, [](const Swizzled& c) {
     for_each_target("store", [&](Target target) {
       const Array x = numbered(c.shape, c.dtype);
-      const Kernel k = gpu::kernel(
-          [](Ref x, Ref o, Ref s) {
-            s[_] = x[_];
-            gpu::commit_smem();
-            gpu::copy_smem_to_gmem(s, o);
-            gpu::wait_smem_to_gmem(0);
-          },
-          {.name = "store",
-           .out_type = {c.shape, c.dtype},
-           .scratch_types = {gpu::SMEM(c.shape, c.dtype, {.transforms = c.transforms()})},
-           .interpret = watched});
+      const Kernel k = storing(c.shape, c.dtype, c.transforms());
       CHECK(is_same(k.on(target)(on(target, x)), x));
     });
   });
 }
 
-TEST_CASE("tma_small_tile_load, and tma_small_tile_store") {
+TEST_CASE(
+    "of tiles larger than the array the rest is zeros, and not stored: tma_small_tile_load, "
+    "_store") {
   struct Small {
     std::int64_t rows, columns, padded_rows, padded_columns;
   };
@@ -350,21 +358,11 @@ TEST_CASE("tma_small_tile_load, and tma_small_tile_store") {
 }
 
 // Upstream refuses both: more than five dimensions without strides, and rows of no 128 bits.
-TEST_CASE("tma_invalid: what TMA cannot copy is copied by others") {
+TEST_CASE("what TMA cannot copy is copied by others: tma_invalid") {
   for (const Shape& shape : {Shape{1, 1, 1, 1, 1, 1}, Shape{23}})
     for_each_target("invalid", [&](Target target) {
       const Array x = numbered(shape, i32);
-      const Kernel k = gpu::kernel(
-          [](Ref x, Ref o, Ref s) {
-            s[_] = x[_];
-            gpu::commit_smem();
-            gpu::copy_smem_to_gmem(s, o);
-            gpu::wait_smem_to_gmem(0);
-          },
-          {.name = "invalid",
-           .out_type = {shape, i32},
-           .scratch_types = {gpu::SMEM(shape, i32)},
-           .interpret = watched});
+      const Kernel k = storing(shape, i32);
       CHECK(is_same(k.on(target)(on(target, x)), x));
     });
 }
@@ -392,7 +390,7 @@ void check_by_threads(const Shape& shape, DType t, const Transforms& transforms)
         ContainsSubstring("pl::copy_async<" + std::to_string(128 / std::max(8, t.bits())) + ">("));
 }
 
-TEST_CASE("cp_async_tiled, and cp_async_untiled") {
+TEST_CASE("threads copy 16 bytes at once, tiled or not: cp_async_tiled, cp_async_untiled") {
   int number = 0;
   for (const int swizzle : {0, 32, 64, 128})
     for (const Shape& shape : {Shape{64, 128}, Shape{128, 32}})
@@ -408,7 +406,7 @@ TEST_CASE("cp_async_tiled, and cp_async_untiled") {
     for (const DType t : {f32, f16}) check_by_threads(shape, t, {});
 }
 
-TEST_CASE("tma_collective_async_cp_with_no_swizzle") {
+TEST_CASE("blocks share a load of rows: tma_collective_async_cp_with_no_swizzle") {
   for_each_target("collective", [](Target target) {
     const Array x = numbered({128}, f32);
     const Kernel k = gpu::kernel(
