@@ -79,6 +79,10 @@ class Words {
                          e.pending > 0 ? fmt::format(" but the last {}", e.pending) : "");
     case Kind::arrive: return "arrives at " + barrier;
     case Kind::wait: return "waits for " + barrier;
+    case Kind::part: return "parts into its warps";
+    case Kind::meet: return "goes on behind its warps";
+    case Kind::begin: return "begins";
+    case Kind::end: return "ends";
     }
     return "";
   }

@@ -144,7 +144,7 @@ std::optional<std::int64_t> Numbers::position(const Inst& inst) {
     return is_index ? one_of(blocks, {program, 100 + axis}) : blocks;
   }
   case graph::AxisKind::thread: return is_index ? at_.thread : at_.threads;
-  case graph::AxisKind::warp: return is_index ? std::optional<std::int64_t>() : graph::num_warps;
+  case graph::AxisKind::warp: return is_index ? at_.warp : graph::num_warps;
   }
   return {};
 }

@@ -26,17 +26,19 @@ struct Facts {
 /// of barriers are made of, through carries and results.
 std::vector<bool> deciding(const graph::Graph& g);
 
-/// Where a thread of a block stands; and the block in its cluster, where all of that are looked at.
+/// Where a thread of a block stands; the block in its cluster, where all of that are looked at; and
+/// a warp in the thread, where each does something for itself.
 struct Position {
   int thread = 0, threads = 1;
   int block = -1;
+  int warp = -1;
 };
 
 /// What these are in one thread, on one way. What a call alone knows is one of a few numbers, each
 /// on a way of its own, and all that follows from it goes with it.
 class Numbers {
  public:
-  Numbers(const graph::Graph& g, const Facts& facts, protocol::Answers& answers, Position at)
+  Numbers(const graph::Graph& g, const Facts& facts, protocol::Answers& answers, const Position& at)
       : g_(g), deciding_(facts.deciding), answers_(answers), at_(at), bits_(g.insts.size()) {}
 
   bool decides(ValueId v) const { return deciding_[graph::index(v)]; }
@@ -59,7 +61,7 @@ class Numbers {
   const graph::Graph& g_;
   const std::vector<bool>& deciding_;
   protocol::Answers& answers_;
-  Position at_;
+  const Position& at_;
   std::vector<std::uint64_t> bits_;
   ValueId supposed_ = graph::no_value;
 };

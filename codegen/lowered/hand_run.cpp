@@ -49,9 +49,21 @@ Fault Run::operator()() {
 }
 
 bool Run::is_open(int thread, const Event& e) const {
-  if (e.kind != Kind::wait) return true;
-  const Barrier& b = barriers_[static_cast<std::size_t>(e.barrier)];
-  return b.completed > b.waits[static_cast<std::size_t>(thread)];
+  const auto of = [&](int other) -> const Thread& {
+    return threads_[static_cast<std::size_t>(other)];
+  };
+  switch (e.kind) {
+  case Kind::wait: {
+    const Barrier& b = barriers_[static_cast<std::size_t>(e.barrier)];
+    return b.completed > waits(b, thread)[0];
+  }
+  case Kind::begin: return of(thread_of(thread)).parts > of(thread).parts;
+  case Kind::meet:
+    for (int w = 0; w < graph::num_warps; ++w)
+      if (of(warp_of(thread, w)).ended < of(thread).parts) return false;
+    return true;
+  default: return true;
+  }
 }
 
 void Run::perform(int thread, const Event& e) {
@@ -105,6 +117,10 @@ void Run::perform(int thread, const Event& e) {
   }
   case Kind::arrive: return arrive(thread, e);
   case Kind::wait: return wait(thread, e);
+  case Kind::part: ++t.parts; return;
+  case Kind::begin: return begin(thread);
+  case Kind::end: return end(thread);
+  case Kind::meet: return meet(thread);
   }
 }
 
@@ -309,15 +325,30 @@ void Run::complete(Barrier& b, const Event& e) {
   b.seen.clear();
 }
 
+// How often it has waited, or each of its warps, of which each knows that for itself.
+std::span<const std::int32_t> Run::waits(const Barrier& b, int thread) const {
+  const std::span<const std::int32_t> all = b.waits;
+  if (way_.first_warp == 0 || is_warp(thread))
+    return all.subspan(static_cast<std::size_t>(thread), 1);
+  return all.subspan(static_cast<std::size_t>(warp_of(thread, 0)), graph::num_warps);
+}
+
 void Run::wait(int thread, const Event& e) {
   Barrier& b = barriers_[static_cast<std::size_t>(e.barrier)];
-  std::int32_t& waits = b.waits[static_cast<std::size_t>(thread)];
-  if (b.completed > waits + 1)
-    return fail(e, fmt::format("{} waits at {} for phase {} of {}, which has completed phase "
-                               "{}: a thread that waits for a barrier waits for every completion "
-                               "of it",
-                               name(thread), at(e), waits, named(e.barrier).name, b.completed - 1));
-  ++waits;
+  const std::span<const std::int32_t> own = waits(b, thread);
+  const std::int32_t waited = own[0];
+  if (std::ranges::any_of(own, [&](std::int32_t w) { return w != waited; }))
+    return fail(e, fmt::format("{} waits at {} for {}, for which its warps have waited {} times: "
+                               "all of them wait equally often before it does",
+                               name(thread), at(e), named(e.barrier).name, fmt::join(own, ", ")));
+  if (b.completed > waited + 1)
+    return fail(e,
+                fmt::format("{} waits at {} for phase {} of {}, which has completed phase "
+                            "{}: a thread that waits for a barrier waits for every completion "
+                            "of it",
+                            name(thread), at(e), waited, named(e.barrier).name, b.completed - 1));
+  const auto first = static_cast<std::size_t>(own.data() - b.waits.data());
+  for (std::size_t i = 0; i < own.size(); ++i) ++b.waits[first + i];
   Clock& knows = threads_[static_cast<std::size_t>(thread)].knows;
   join(knows, b.known);
   b.seen.push_back({thread, knows[static_cast<std::size_t>(thread)], &e});
@@ -351,6 +382,31 @@ void Run::hold(int thread, const Event& e) {
        product);
 }
 
+// ---- warps
+
+// What its thread knows a warp knows, and its thread what its warps know when they have ended.
+void Run::begin(int warp) {
+  Thread& t = threads_[static_cast<std::size_t>(warp)];
+  ++t.parts;
+  join(t.knows, threads_[static_cast<std::size_t>(thread_of(warp))].knows);
+}
+
+void Run::end(int warp) {
+  Thread& t = threads_[static_cast<std::size_t>(warp)];
+  ++t.ended;
+  if (std::exchange(t.open, 0) > 0) {
+    ++t.closed;
+    t.has_copies.push_back(true);
+  }
+  check_sent(warp);
+}
+
+void Run::meet(int thread) {
+  for (int w = 0; w < graph::num_warps; ++w)
+    join(threads_[static_cast<std::size_t>(thread)].knows,
+         threads_[static_cast<std::size_t>(warp_of(thread, w))].knows);
+}
+
 // ---- ends
 
 void Run::tell_stuck() {
@@ -359,7 +415,7 @@ void Run::tell_stuck() {
   for (int i = 0; i < threads(); ++i) {
     const Thread& t = threads_[static_cast<std::size_t>(i)];
     const std::vector<Event>& events = way_.threads[static_cast<std::size_t>(i)];
-    if (t.next == events.size()) continue;
+    if (t.next == events.size() || events[t.next].kind != Kind::wait) continue;
     const Event& e = events[t.next];
     if (first == nullptr) first = &e;
     const Barrier& b = barriers_[static_cast<std::size_t>(e.barrier)];
@@ -381,13 +437,27 @@ void Run::check_ends() {
                                         "plgpu::wait_gmem_to_smem(0)",
                                         name(thread_), at(*t.taken)));
     if (t.open > 0) t.has_copies.push_back(true);
-    if (std::cmp_less(t.read, t.has_copies.size()) &&
-        std::any_of(t.has_copies.begin() + t.read, t.has_copies.end(),
-                    [](bool has) { return has; }))
-      fail(*t.sent, fmt::format("{} ends before its copy of {} has read what it copies: "
-                                "plgpu::wait_smem_to_gmem(0)",
-                                name(thread_), at(*t.sent)));
+    check_sent(thread_);
   }
+}
+
+void Run::check_sent(int thread) {
+  const Thread& t = threads_[static_cast<std::size_t>(thread)];
+  if (std::cmp_less(t.read, t.has_copies.size()) &&
+      std::any_of(t.has_copies.begin() + t.read, t.has_copies.end(), [](bool has) { return has; }))
+    fail(*t.sent, fmt::format("{} ends before its copy of {} has read what it copies: "
+                              "plgpu::wait_smem_to_gmem(0)",
+                              name(thread), at(*t.sent)));
+}
+
+// Who of a thread has waited for some completions and not for others: all of it, a warp, nobody:
+// -1.
+int Run::who_misses(const Barrier& b, int thread) const {
+  const std::span<const std::int32_t> own = waits(b, thread);
+  const auto first = std::ranges::find_if(own, [&](auto w) { return w > 0 && w < b.completed; });
+  if (first == own.end()) return -1;
+  const bool all = std::ranges::all_of(own, [&](auto w) { return w == *first; });
+  return all ? thread : warp_of(thread, static_cast<int>(first - own.begin()));
 }
 
 void Run::check_end(int number) {
@@ -402,11 +472,12 @@ void Run::check_end(int number) {
   const std::string& barrier = named(number).name;
   const bool is_awaited = std::ranges::any_of(b.waits, [](std::int32_t w) { return w > 0; });
   for (int t = 0; t < threads() && is_awaited; ++t)
-    if (const std::int32_t w = b.waits[static_cast<std::size_t>(t)]; w > 0 && w < b.completed)
-      return fail(*last, fmt::format("{} completes phase {} with the arrival at {}, and {} "
-                                     "waits for it {} times: there is a barrier_wait for each "
-                                     "completion",
-                                     barrier, b.completed - 1, at(*last), name(t), w));
+    if (const int who = who_misses(b, t); who >= 0)
+      return fail(*last,
+                  fmt::format("{} completes phase {} with the arrival at {}, and {} "
+                              "waits for it {} times: there is a barrier_wait for each "
+                              "completion",
+                              barrier, b.completed - 1, at(*last), name(who), waits(b, who)[0]));
   if (b.completed > 0 && !is_awaited)
     return fail(*last, fmt::format("{} completes with the arrival at {}, and nobody waits for it",
                                    barrier, at(*last)));

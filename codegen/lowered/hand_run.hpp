@@ -77,6 +77,8 @@ class Run {
     std::map<int, std::pair<std::int32_t, const Event*>> sums = {};  // and the last of each sum
     std::vector<bool> has_copies = {};                               // of each group
     const Event* sent = nullptr;                                     // the last copy
+    int parts = 0;  // that a thread has begun, or a warp ...
+    int ended = 0;  // ... and that it has ended
   };
 
   int fetched(int barrier) const { return threads() + barrier; }
@@ -93,6 +95,9 @@ class Run {
     return 5 * threads() + static_cast<int>(barriers_.size()) + thread;
   }
   int threads() const { return static_cast<int>(threads_.size()); }
+  bool is_warp(int thread) const { return way_.first_warp > 0 && thread >= way_.first_warp; }
+  int thread_of(int warp) const { return (warp - way_.first_warp) / graph::num_warps; }
+  int warp_of(int thread, int w) const { return way_.first_warp + thread * graph::num_warps + w; }
 
   bool is_open(int thread, const Event& e) const;
   void perform(int thread, const Event& e);
@@ -114,11 +119,17 @@ class Run {
   bool knows_last(const Barrier& b, int number, const Clock& known) const;
   void complete(Barrier& b, const Event& e);
   void wait(int thread, const Event& e);
+  std::span<const std::int32_t> waits(const Barrier& b, int thread) const;
   void await(int thread, const Event& e);
   void hold(int thread, const Event& e);
+  void begin(int warp);
+  void end(int warp);
+  void meet(int thread);
   void tell_stuck();
   void check_ends();
+  void check_sent(int thread);
   void check_end(int barrier);
+  int who_misses(const Barrier& b, int thread) const;
   void fail(const Event& e, std::string what, const Event* other = nullptr,
             const Clock* known = nullptr);
   std::string at(const Event& e) const;

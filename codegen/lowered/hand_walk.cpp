@@ -7,6 +7,7 @@
 #include "codegen/base/format.hpp"
 #include "codegen/graph/limits.hpp"
 #include "codegen/graph/products.hpp"
+#include "codegen/graph/warps.hpp"
 
 namespace palladium::lowered::hand {
 namespace {
@@ -31,18 +32,15 @@ std::string name_of(const graph::Graph& g, ValueId root, int position) {
 
 class Walk {
  public:
-  static int number_of(Position at) { return std::max(at.block, 0) * at.threads + at.thread; }
-
   Walk(const graph::Graph& g, const Facts& facts, protocol::Answers& answers, Position at,
        std::int64_t most, Way& out)
       : g_(g),
         facts_(facts),
-        numbers_(g, facts, answers, at),
-        memories_(g.insts.size(), -1),
         at_(at),
+        numbers_(g, facts, answers, at_),
+        memories_(g.insts.size(), -1),
         most_(most),
-        way_(out),
-        events_(out.threads[static_cast<std::size_t>(number_of(at))]) {}
+        way_(out) {}
 
   void run(const graph::Body& body) {
     for (const ValueId p : g_[body.region].params)
@@ -50,9 +48,17 @@ class Walk {
     region(body.region);
     if (numbers_.supposed() != graph::no_value) way_.supposed = numbers_.supposed();
   }
+  std::int64_t happened() const { return happened_; }
 
  private:
-  bool is_over() const { return !way_.stop.empty() || std::ssize(events_) > most_; }
+  bool is_over() const { return !way_.stop.empty() || happened_ > most_; }
+
+  int thread() const { return std::max(at_.block, 0) * at_.threads + at_.thread; }
+  /// Whose way this is: the thread's, or that of the warp which is at work.
+  std::size_t agent() const {
+    return static_cast<std::size_t>(
+        at_.warp < 0 ? thread() : way_.first_warp + thread() * graph::num_warps + at_.warp);
+  }
 
   void stop(ValueId at, std::string why, bool is_wrong = false) {
     if (!way_.stop.empty()) return;
@@ -93,10 +99,7 @@ class Walk {
       }
       region(inst.regions[0]);
       return hand_on(v, inst.regions[0]);
-    case Op::Warps:
-      if (acts(inst.regions[0]))
-        return stop(v, "what warps of a thread do each for itself is not followed");
-      return region(inst.regions[0]);
+    case Op::Warps: return warps(v, inst.regions[0]);
     case Op::Get: return get(v, inst);
     default: break;
     }
@@ -107,15 +110,18 @@ class Walk {
     memory(v, inst);
   }
 
-  // Whether something is done there to barriers or copies.
-  bool acts(RegionId r) const {
-    return std::ranges::any_of(g_[r].insts, [&](ValueId v) {
-      return graph::is_async_op(g_[v].op) ||
-             std::ranges::any_of(g_[v].regions, [&](RegionId inner) { return acts(inner); });
-    });
-  }
-
   // ---- control
+
+  void warps(ValueId v, RegionId r) {
+    add({.kind = Kind::part, .by = v});
+    for (at_.warp = 0; at_.warp < graph::num_warps; ++at_.warp) {
+      add({.kind = Kind::begin, .by = v});
+      region(r);
+      add({.kind = Kind::end, .by = v});
+    }
+    at_.warp = -1;
+    add({.kind = Kind::meet, .by = v});
+  }
 
   void choose(ValueId v, const Inst& inst) {
     const std::int64_t last = std::ssize(inst.regions) - 1;
@@ -263,8 +269,10 @@ class Walk {
 
   void add(Event e) {
     e.iteration = iteration_;
-    events_.push_back(e);
+    events().push_back(e);
+    ++happened_;
   }
+  std::vector<Event>& events() { return way_.threads[agent()]; }
 
   // ---- other blocks
 
@@ -292,7 +300,7 @@ class Walk {
     std::int64_t number = 0;
     for (std::size_t axis = 0; axis < own.size(); ++axis)
       if (is_along(axis)) number = number * g_.cluster[axis] + own[axis];
-    Event& fetch = events_.back();
+    Event& fetch = events().back();
     fetch.parts = static_cast<int>(blocks);
     fetch.from = part(c.global, divided, blocks, number);
     fetch.to = part(c.shared, divided, blocks, number);
@@ -441,10 +449,10 @@ class Walk {
     const bool is_scoped = position >= 1 << 24;
     const Space space = g_[root].type.space;
     const bool is_of_block = space == Space::smem || space == Space::barrier;
-    const int number =
-        is_scoped ? entry_of_[root] * static_cast<int>(way_.threads.size()) + number_of(at_)
-        : is_of_block && block > 0 ? block
-                                   : 0;
+    const int number = is_scoped
+                           ? entry_of_[root] * static_cast<int>(way_.threads.size()) + thread()
+                       : is_of_block && block > 0 ? block
+                                                  : 0;
     const auto [it, is_new] = way_.memory_of.try_emplace(
         {is_scoped ? -1 : position, is_scoped ? root : graph::no_value, number},
         static_cast<int>(way_.memories.size()));
@@ -456,7 +464,7 @@ class Walk {
     return it->second;
   }
 
-  const std::string& name() const { return way_.names[static_cast<std::size_t>(number_of(at_))]; }
+  const std::string& name() const { return way_.names[agent()]; }
 
   int viewed(ValueId ref) {
     way_.regions.push_back(region_of(ref));
@@ -556,18 +564,17 @@ class Walk {
 
   const graph::Graph& g_;
   const Facts& facts_;
+  Position at_;
   Numbers numbers_;
   std::vector<int> memories_;  // by root
   std::vector<Axis> axes_;     // of the view that is looked at
-  const Position at_;
   const std::int64_t most_;
   Way& way_;
-  std::vector<Event>& events_;
   std::map<ValueId, std::vector<std::uint64_t>> results_;
   std::map<std::pair<ValueId, std::vector<std::int64_t>>, std::uint64_t> held_;  // in registers
   std::map<ValueId, int> entry_of_;  // which time that it is opened a scratch of run_scoped is of
   int iteration_ = -1, entries_ = 0;
-  std::int64_t turns_ = 0;
+  std::int64_t turns_ = 0, happened_ = 0;
 };
 
 }  // namespace
@@ -604,6 +611,14 @@ std::vector<Agent> agents(const graph::Graph& g) {
         all.push_back({&b, std::move(name), {thread, threads, reach ? block : -1}});
       }
   }
+  if (!graph::has_warps(g)) return all;
+  for (std::size_t t = 0, whole = all.size(); t < whole; ++t)
+    for (int w = 0; w < graph::num_warps; ++w) {
+      Agent warp = all[t];
+      warp.name = fmt::format("warp {} of {}", w, warp.name);
+      warp.at.warp = w;
+      all.push_back(std::move(warp));
+    }
   return all;
 }
 
@@ -613,10 +628,13 @@ bool walk(const graph::Graph& g, const Facts& facts, protocol::Answers& answers,
   out = {};
   out.threads.resize(all.size());
   for (const Agent& a : all) out.names.push_back(a.name);
-  for (std::size_t t = 0; t < all.size(); ++t) {
-    Walk(g, facts, answers, all[t].at, most, out).run(*all[t].body);
+  const auto first = std::ranges::find_if(all, [](const Agent& a) { return a.at.warp >= 0; });
+  if (first != all.end()) out.first_warp = static_cast<int>(first - all.begin());
+  for (const Agent& a : std::span(all.begin(), first)) {
+    Walk way(g, facts, answers, a.at, most, out);
+    way.run(*a.body);
     if (!out.stop.empty()) return true;
-    most -= std::ssize(out.threads[t]);
+    most -= way.happened();
     if (most < 0) return false;
   }
   return true;

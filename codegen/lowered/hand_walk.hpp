@@ -65,6 +65,10 @@ struct Event {
     multiply,  // from and `other` are read, and added to `sum`, until the product is awaited
     finish,    // all products but `pending`
     hold,      // an accumulator is read or stored to
+    part,      // its warps go each their own way
+    meet,      // ... until all of them have ended
+    begin,     // of a warp, when its thread parts
+    end,
   };
   Kind kind = Kind::read;
   ValueId by = graph::no_value;
@@ -80,6 +84,8 @@ struct Event {
 struct Way {
   std::vector<std::vector<Event>> threads = {};
   std::vector<std::string> names = {};  // of threads
+  /// Behind the threads come the warps of each, where they do anything for themselves; 0: nowhere.
+  int first_warp = 0;
   std::vector<Region> regions = {};
   std::vector<Memory> memories = {};
   std::vector<Barrier> barriers = {};
@@ -96,6 +102,7 @@ struct Way {
 std::string place_of(const Location& at);
 
 /// Pallas threads of a block, or of a cluster whose blocks reach each other: of each in turn.
+/// Behind them their warps, in the same order, where these do anything for themselves.
 struct Agent {
   const graph::Body* body = nullptr;
   std::string name = {};

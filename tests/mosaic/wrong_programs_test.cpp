@@ -28,6 +28,16 @@ void fetch(const All& a, const Value& row, int room, int barrier) {
   gpu::copy_gmem_to_smem(a.x.at(row), a.rooms.at(room), a.one.at(barrier));
 }
 
+/// Of the first warpgroup, what each warp does.
+template <class F>
+void by_warps(F f) {
+  as(0, [&] { gpu::warp_map(f); });
+}
+template <class F>
+void when_is(const Value& warp, int number, F f) {
+  pl::when(warp == number, f);
+}
+
 struct Program {
   const char* name;
   void (*body)(const All&);
@@ -365,6 +375,139 @@ const Program programs[] = {
        });
      },
      "deadlock"},
+    // ---- of warps
+    {"a warp that hands on to another, and the thread to all",
+     [](const All& a) {
+       a.rooms[wg()] = a.x[wg()];
+       by_warps([&](Value w) {
+         when_is(w, 0, [&] {
+           a.others[{0, 3}] = a.rooms[{0, 3}];
+           gpu::barrier_arrive(a.one.at(0));
+         });
+         when_is(w, 1, [&] {
+           gpu::barrier_wait(a.one.at(0));
+           a.o[{2, 3}] = a.others[{0, 3}];
+         });
+       });
+       as(0, [&] { a.o[3] = a.rooms[0]; });
+     },
+     ""},
+    {"a warp that reads what another has stored, without a barrier",
+     [](const All& a) {
+       by_warps([&](Value w) {
+         when_is(w, 0, [&] { a.rooms[{0, 3}] = a.x[{0, 3}]; });
+         when_is(w, 1, [&] { a.o[{0, 3}] = a.rooms[{0, 3}]; });
+       });
+     },
+     "race on scratch[0]"},
+    {"warps that store to one place",
+     [](const All& a) { by_warps([&](Value w) {
+                          a.rooms[{0, 3}] = w.astype(f32);
+                        }); },
+     "race on scratch[0]"},
+    {"a warp that stores what the thread of another warpgroup reads",
+     [](const All& a) {
+       by_warps([&](Value w) { a.rooms[{0, w}] = a.x[{0, w}]; });
+       as(1, [&] { a.o[{0, 0}] = a.rooms[{0, 0}]; });
+     },
+     "is read before anything was stored there"},
+    {"a warp that waits for what nobody says",
+     [](const All& a) {
+       by_warps([&](Value w) { when_is(w, 2, [&] { gpu::barrier_wait(a.one.at(1)); }); });
+     },
+     "deadlock"},
+    {"one warp arrives where two are waited for",
+     [](const All& a) {
+       by_warps([&](Value w) {
+         when_is(w, 3, [&] { gpu::barrier_arrive(a.both.at(1)); });
+         when_is(w, 2, [&] { gpu::barrier_wait(a.both.at(1)); });
+       });
+     },
+     "deadlock"},
+    {"a thread waits for what two of its warps have waited for",
+     [](const All& a) {
+       by_warps([&](Value w) {
+         when_is(w, 0, [&] { gpu::barrier_arrive(a.one.at(0)); });
+         pl::when(w < 2, [&] { gpu::barrier_wait(a.one.at(0)); });
+       });
+       as(0, [&] {
+         gpu::barrier_arrive(a.one.at(0));
+         gpu::barrier_wait(a.one.at(0));
+       });
+     },
+     "its warps have waited 1, 1, 0, 0 times"},
+    {"a warp leaves out a completion",
+     [](const All& a) {
+       by_warps([&](Value w) {
+         when_is(w, 0, [&] {
+           gpu::barrier_arrive(a.one.at(0));
+           gpu::barrier_wait(a.one.at(0));
+           gpu::barrier_arrive(a.one.at(0));
+           gpu::barrier_wait(a.one.at(0));
+           gpu::barrier_arrive(a.one.at(1));
+         });
+         when_is(w, 1, [&] {
+           gpu::barrier_wait(a.one.at(1));
+           gpu::barrier_wait(a.one.at(0));
+         });
+       });
+     },
+     "waits for every completion of it"},
+    {"a warp reads what another's copy brings, without a wait",
+     [](const All& a) {
+       by_warps([&](Value w) {
+         when_is(w, 0, [&] {
+           fetch(a, i32(0), 0, 0);
+           gpu::barrier_wait(a.one.at(0));
+         });
+         when_is(w, 1, [&] { a.o[{0, 3}] = a.rooms[{0, 3}]; });
+       });
+     },
+     "race on scratch[0]"},
+    {"a warp frees a room that it reads still",
+     [](const All& a) {
+       by_warps([&](Value w) {
+         when_is(w, 0, [&] {
+           pl::loop(0, 2, [&](Index i) {
+             pl::when(i > 0, [&] { gpu::barrier_wait(a.one.at(1)); });
+             fetch(a, i, 0, 0);
+           });
+         });
+         when_is(w, 1, [&] {
+           pl::loop(0, 2, [&](Index i) {
+             gpu::barrier_wait(a.one.at(0));
+             pl::when(i < 1, [&] { gpu::barrier_arrive(a.one.at(1)); });
+             a.o[{i, 3}] = a.rooms[{0, 3}];
+           });
+         });
+       });
+     },
+     "race on scratch[0]"},
+    {"a warp sends what is not committed",
+     [](const All& a) {
+       by_warps([&](Value w) {
+         when_is(w, 0, [&] {
+           gpu::copy_gmem_to_smem(a.x.at(ds(0, 2)), a.rooms, a.one.at(0));
+           gpu::barrier_wait(a.one.at(0));
+           a.rooms[{0, 3}] = 1.0f;
+           gpu::copy_smem_to_gmem(a.rooms, a.o.at(ds(0, 2)));
+           gpu::wait_smem_to_gmem(0);
+         });
+       });
+     },
+     "commit_smem", true},
+    {"a warp ends before what it sends was read",
+     [](const All& a) {
+       as(0, [&] {
+         a.rooms[0] = a.x[0];
+         gpu::commit_smem();
+       });
+       by_warps([&](Value w) {
+         when_is(w, 2, [&] { gpu::copy_smem_to_gmem(a.rooms.at(0), a.o.at(0)); });
+       });
+       as(0, [&] { gpu::wait_smem_to_gmem(0); });
+     },
+     "warp 2 of thread 0 ends before"},
 };
 
 Kernel kernel_of(const Program& p) {
