@@ -1,12 +1,16 @@
-// What shipped kernels take on the first GPU, beside PyTorch, Triton and JAX (peers/gpu_peers.py)
-// and what a roofline predicts of them: one line for each case, all in one run. Without a GPU it
-// says so; peers that are missing are left out.
+// What shipped kernels take on the first GPU, and the same in the language of warpgroups
+// (examples/mosaic), beside PyTorch, Triton and JAX (peers/gpu_peers.py) and what a roofline
+// predicts of them: one line for each case, all in one run. Without a GPU it says so; peers that
+// are missing are left out.
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "benchmarks/gpu_peers.hpp"
 #include "benchmarks/gpu_timing.hpp"
+#include "examples/mosaic/attention.hpp"
+#include "examples/mosaic/matmul.hpp"
 #include "palladium/ops/add.hpp"
 #include "palladium/ops/attention.hpp"
 #include "palladium/ops/layer_norm.hpp"
@@ -26,6 +30,7 @@ struct Case {
   std::vector<ShapeDtype> inputs;
   ShapeDtype output;
   double flops = 0, bytes = 0;  // of which one says how fast it is
+  std::string peer = {};        // the case of peers that it stands beside; "": its name
 };
 
 double bytes_of(const ShapeDtype& t) {
@@ -61,14 +66,34 @@ Case attention(std::int64_t d, bool causal) {
           4.0 * batch * heads * length * length * static_cast<double>(d) / (causal ? 2 : 1)};
 }
 
+// Beside the planner's of the same size.
+Case matmul_by_hand(std::int64_t n) {
+  Case c = matmul(n, bf16, "matmul_bf16");
+  c.peer = std::exchange(c.name, "matmul_by_hand_" + std::to_string(n));
+  c.kernel = mosaic::matmul();
+  return c;
+}
+
+Case attention_by_hand() {
+  Case c = attention(128, false);
+  c.peer = std::exchange(c.name, "attention_by_hand");
+  c.kernel = mosaic::attention();
+  const ShapeDtype heads{{64, 4096, 128}, f16};
+  c.inputs = {heads, heads, heads};
+  c.output = heads;
+  return c;
+}
+
 std::vector<Case> cases() {
   const ShapeDtype rows{{32768, 1024}, f32}, vector{{1024}, f32}, square{{8192, 8192}, f32},
       flat{{1 << 26}, f32};
   return {matmul(4096, f16, "matmul_f16"),
           matmul(8192, f16, "matmul_f16"),
           matmul(4096, bf16, "matmul_bf16"),
+          matmul_by_hand(4096),
           attention(128, true),
           attention(128, false),
+          attention_by_hand(),
           attention(64, true),
           attention(64, false),
           moving("softmax_1024", ops::softmax(), {rows}, rows),
@@ -97,7 +122,7 @@ void measure(const Case& c, const benchmark::Peers& peers) {
               c.flops > 0 ? c.flops / us * 1e-6 : c.bytes / us * 1e-3,
               c.flops > 0 ? "TFLOPS" : "GB/s");
   if (predicted > 0) std::printf("  predicted %.1f us", predicted);
-  std::puts(benchmark::words_of(peers, c.name, us).c_str());
+  std::puts(benchmark::words_of(peers, c.peer.empty() ? c.name : c.peer, us).c_str());
   std::fflush(stdout);
 }
 
