@@ -129,7 +129,10 @@ void Expander::over_groups(const OverSlots& o, thread::For groups, ExprId left) 
   const VariableId v = e_.declare(
       {.name = fmt::format("now{}", o.ring.number()), .type = i32, .facts = counter.facts});
   b_.add(thread::Let{v, e_.sum(Affine::term(first) + Affine::term(slots.now, o.step))});
-  slots.begins = e_.plain(Operator::equal, e_.variable(v), o.low, bool_);
+  // In the text of each slot but the first it is known that an iteration was before.
+  slots.begins = e_.op(graph::Op::And, bool_,
+                       {e_.plain(Operator::equal, slots.now, number(0), bool_),
+                        e_.plain(Operator::equal, first, o.low, bool_)});
   apart([&] {
     follow(o.ring);
     o.body(e_.variable(v));

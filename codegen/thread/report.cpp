@@ -147,6 +147,7 @@ class Reader {
     const std::int64_t trips = known
                                    ? std::max<std::int64_t>(0, (*high - *low + x.step - 1) / x.step)
                                    : (x.trips < 0 ? 1 : x.trips);
+    if (known && (x.unroll == 0 || x.unroll == trips)) unrolled_.insert(index(x.counter));
     // What an iteration of several loops over the same statements takes is that of one of them.
     beside_ += x.trips == 0;
     visit(x.body, times * static_cast<double>(trips));
@@ -243,8 +244,21 @@ class Reader {
       if (e != no_expr) count(e, times);
   }
 
+  // In the text of an iteration.
+  bool is_constant(ExprId root) const {
+    const Expr& e = e_[root];
+    switch (e.node) {
+    case Node::number: return true;
+    case Node::variable: return unrolled_.contains(index(e.variable));
+    case Node::plain:
+      return std::ranges::all_of(e.args, [&](ExprId arg) { return is_constant(arg); });
+    default: return false;
+    }
+  }
+
   void count(ExprId root, double times) {
     const Expr& e = e_[root];
+    if (is_constant(root)) return;
     switch (e.node) {
     case Node::op: {
       const bool special = graph::info(e.op).ulp > 0 && e.type.is_float();
@@ -414,6 +428,7 @@ class Reader {
   std::map<int, Work> works_;
   std::map<std::uint32_t, std::vector<Number>> values_;  // of names, by lane
   std::map<std::uint32_t, std::int64_t> counters_;       // of loops, in their first iterations
+  std::set<std::uint32_t> unrolled_;                     // of those whose iterations are all text
 };
 
 }  // namespace

@@ -457,9 +457,12 @@ void SpecializedLoop::release(std::size_t r, const Value& step) const {
   const auto arrive = [&] {
     gpu::barrier_arrive(consumed(r, room_before(ring, step, ring.delay)), at_);
   };
+  const Value delay(ring.delay);
   if (ring.delay == 0) return arrive();
-  when_(ring.delay == 1 ? apply(Op::Ne, step, Value(0)) : apply(Op::Ge, step, Value(ring.delay)),
-        arrive);
+  Value is_there = ring.delay == 1 ? apply(Op::Ne, step, Value(0)) : apply(Op::Ge, step, delay);
+  // Where the text says the turn it says that of most.
+  if (turn_.has_value()) is_there = apply(Op::Or, apply(Op::Ge, *turn_, delay), is_there);
+  when_(is_there, arrive);
 }
 
 // Products of the last steps may be under way.

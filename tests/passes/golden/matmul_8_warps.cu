@@ -65,7 +65,7 @@ PL_KERNEL(384) matmul_kernel(const f16* in0, const f16* in1, f32* out0, PL_TENSO
         pl::wgmma_wait<1>();
         pl::wgmma_registers(v0);
         v0_stored = true;
-        if (tells && (!(now0 == 0))) {
+        if (tells && (!((slot0 == 0) && (p2 == 0)))) {
           pl::mbarrier_arrive(smem + u32(slot0 == 0 ? 4 : (slot0 - 1)) * 8 + 48, 1);
         }
       }
