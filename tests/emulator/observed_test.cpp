@@ -1,6 +1,7 @@
 // effects() held against what happens: an answer that is left out is an access that the emulator
 // sees, and that no statement owns up to.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -146,11 +147,15 @@ std::string text_of(const std::set<Answer>& answers) {
 TEST_CASE("an access of memory that no statement says it makes is seen, of each kind") {
   const std::vector<Kernel> all = kernels();
   std::set<Answer> unseen, seen;
+  // What touches no memory that is observed would be tried with each kernel.
+  constexpr int most_tries = 4;
+  std::map<Answer, int> tries;
   for (std::size_t i = 0; i < all.size(); i += is_full() ? 1 : 12) {
     std::set<Answer> heard;
     if (!problem(all[i], {}, &heard).empty()) continue;
     for (const Answer& a : heard) {
-      if (seen.contains(a)) continue;
+      const bool is_expected = not_memory.contains(a) || unobserved.contains(a);
+      if (seen.contains(a) || (is_expected && ++tries[a] > most_tries)) continue;
       (problem(all[i], a, nullptr).empty() ? unseen : seen).insert(a);
     }
   }
