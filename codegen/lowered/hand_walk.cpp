@@ -8,6 +8,7 @@
 #include "codegen/graph/limits.hpp"
 #include "codegen/graph/products.hpp"
 #include "codegen/graph/warps.hpp"
+#include "codegen/lowered/hand_places.hpp"
 
 namespace palladium::lowered::hand {
 namespace {
@@ -17,19 +18,6 @@ using graph::Op;
 using graph::RegionId;
 using Kind = Event::Kind;
 
-// A position among the parameters of a body, as the interpreter names it.
-std::string name_of(const graph::Graph& g, ValueId root, int position) {
-  const auto arguments = static_cast<int>(g.arguments.size());
-  if (position < arguments)
-    return fmt::format("args[{}]", g.arguments[static_cast<std::size_t>(position)].index);
-  if (position < arguments + g.mapping.num_outputs)
-    return fmt::format("outputs[{}]", position - arguments);
-  const std::string user = graph::index(root) < g.names.size() ? g.names[graph::index(root)] : "";
-  const std::string number =
-      fmt::format("scratch[{}]", position - arguments - g.mapping.num_outputs);
-  return user.empty() ? number : fmt::format("{} ({})", number, user);
-}
-
 class Walk {
  public:
   Walk(const graph::Graph& g, const Facts& facts, protocol::Answers& answers, Position at,
@@ -38,7 +26,7 @@ class Walk {
         facts_(facts),
         at_(at),
         numbers_(g, facts, answers, at_),
-        memories_(g.insts.size(), -1),
+        places_(g, facts, numbers_, at_, out),
         most_(most),
         way_(out) {}
 
@@ -53,18 +41,8 @@ class Walk {
  private:
   bool is_over() const { return !way_.stop.empty() || happened_ > most_; }
 
-  int thread() const { return std::max(at_.block, 0) * at_.threads + at_.thread; }
-  /// Whose way this is: the thread's, or that of the warp which is at work.
-  std::size_t agent() const {
-    return static_cast<std::size_t>(
-        at_.warp < 0 ? thread() : way_.first_warp + thread() * graph::num_warps + at_.warp);
-  }
-
   void stop(ValueId at, std::string why, bool is_wrong = false) {
-    if (!way_.stop.empty()) return;
-    way_.stop = std::move(why);
-    way_.at = at;
-    way_.is_wrong = is_wrong;
+    way_.refuse(at, std::move(why), is_wrong);
   }
 
   std::size_t position_of(ValueId param) const {
@@ -93,10 +71,7 @@ class Walk {
     case Op::Loop: return loop(v, inst);
     case Op::While: return repeat(v, inst);
     case Op::Scoped:
-      for (const ValueId p : g_[inst.regions[0]].params) {
-        entry_of_[p] = ++entries_;
-        memories_[graph::index(p)] = -1;
-      }
+      for (const ValueId p : g_[inst.regions[0]].params) places_.open(p);
       region(inst.regions[0]);
       return hand_on(v, inst.regions[0]);
     case Op::Warps: return warps(v, inst.regions[0]);
@@ -201,7 +176,7 @@ class Walk {
     case Op::BarrierTest:
       return stop(v, "whether a barrier_test succeeds is for the order of threads to say");
     case Op::BarrierArrive:
-      return meet(v, inst, Kind::arrive, inst.args[0], inst.args[1], block_of(v, inst));
+      return meet(v, inst, Kind::arrive, inst.args[0], inst.args[1], places_.block_of(v, inst));
     case Op::BarrierWait: return meet(v, inst, Kind::wait, inst.args[0], inst.args[1]);
     case Op::CopyToShared: {
       const graph::CopyView c = graph::CopyView::of(inst);
@@ -210,19 +185,25 @@ class Walk {
     }
     case Op::CopyToGlobal: {
       const graph::CopyView c = graph::CopyView::of(inst);
-      return add({.kind = Kind::send, .by = v, .from = viewed(c.shared), .to = viewed(c.global)});
+      return add({.kind = Kind::send,
+                  .by = v,
+                  .from = places_.viewed(c.shared),
+                  .to = places_.viewed(c.global)});
     }
     case Op::ReduceToGlobal: {
       const graph::CopyView c = graph::CopyView::of(inst);
       return add({.kind = Kind::send,
                   .by = v,
-                  .from = viewed(c.shared),
-                  .to = viewed(c.global),
+                  .from = places_.viewed(c.shared),
+                  .to = places_.viewed(c.global),
                   .updates = true});
     }
     case Op::FetchToShared: {
       const graph::CopyView c = graph::CopyView::of(inst);
-      return add({.kind = Kind::take, .by = v, .from = viewed(c.global), .to = viewed(c.shared)});
+      return add({.kind = Kind::take,
+                  .by = v,
+                  .from = places_.viewed(c.global),
+                  .to = places_.viewed(c.shared)});
     }
     case Op::AwaitFetches:
       return add({.kind = Kind::taken, .by = v, .pending = graph::fetches_left(inst)});
@@ -239,9 +220,9 @@ class Walk {
       const bool held = inst.op == Op::WgmmaHeld;
       return add({.kind = Kind::multiply,
                   .by = v,
-                  .from = held ? -1 : viewed(d.a),
-                  .other = viewed(d.b),
-                  .sum = memory_of(g_.root(inst.args[0]))});
+                  .from = held ? -1 : places_.viewed(d.a),
+                  .other = places_.viewed(d.b),
+                  .sum = places_.memory_of(g_.root(inst.args[0]))});
     }
     case Op::AwaitProducts:
       return add({.kind = Kind::finish, .by = v, .pending = graph::products_left(inst)});
@@ -253,7 +234,7 @@ class Walk {
     case Op::Load:
     case Op::Store:
       if (const ValueId root = g_.root(inst.args[0]); g_[root].type.space == Space::accumulator)
-        return add({.kind = Kind::hold, .by = v, .sum = memory_of(root)});
+        return add({.kind = Kind::hold, .by = v, .sum = places_.memory_of(root)});
       return inst.op == Op::Load ? load(v, inst) : store(v, inst);
     default: break;
     }
@@ -272,22 +253,9 @@ class Walk {
     events().push_back(e);
     ++happened_;
   }
-  std::vector<Event>& events() { return way_.threads[agent()]; }
+  std::vector<Event>& events() { return way_.threads[way_.agent(at_)]; }
 
   // ---- other blocks
-
-  // -1: the own one, and where there is no such block.
-  int block_of(ValueId v, const Inst& inst) {
-    const ValueId rank = inst.op == Op::RefPeer ? inst.args[1] : graph::block_of_arrival(inst);
-    if (rank == graph::no_value) return -1;
-    const std::int64_t block = numbers_.of(rank), count = graph::cluster_blocks(g_);
-    if (block >= 0 && block < count) return static_cast<int>(block);
-    stop(v,
-         fmt::format("{} names block {} of a cluster of {} at {}", name(), block, count,
-                     place_of(g_.location(v))),
-         true);
-    return -1;
-  }
 
   // The parts of a copy that blocks share which this one brings to others.
   void bring_to_others(ValueId v, const Inst& inst) {
@@ -302,8 +270,8 @@ class Walk {
       if (is_along(axis)) number = number * g_.cluster[axis] + own[axis];
     Event& fetch = events().back();
     fetch.parts = static_cast<int>(blocks);
-    fetch.from = part(c.global, divided, blocks, number);
-    fetch.to = part(c.shared, divided, blocks, number);
+    fetch.from = places_.part(c.global, divided, blocks, number);
+    fetch.to = places_.part(c.shared, divided, blocks, number);
     const Event mine = fetch;
     for (int block = 0; block < graph::cluster_blocks(g_); ++block) {
       const graph::Extents place = graph::place_in_cluster(g_, block);
@@ -312,29 +280,18 @@ class Walk {
         shares = shares && (is_along(axis) || place[axis] == own[axis]);
       if (!shares) continue;
       Region there = way_.regions[static_cast<std::size_t>(mine.to)];
-      there.memory = memory_of(g_.root(c.shared), block);
-      way_.regions.push_back(there);
+      there.memory = places_.memory_of(g_.root(c.shared), block);
       add({.kind = Kind::bring,
            .by = v,
            .from = mine.from,
-           .to = static_cast<int>(way_.regions.size()) - 1,
+           .to = places_.keep(there),
            .barrier = barrier_in(c.barrier, numbers_.of(c.number), block)});
     }
   }
 
-  int part(ValueId view, int dimension, std::int64_t parts, std::int64_t number) {
-    Region r = region_of(view);
-    const auto d = static_cast<std::size_t>(dimension);
-    const std::int64_t size = g_[view].type.shape[d] / parts;
-    if (d < axes_.size())
-      (void)along(axes_[d], {.start = number * size, .size = size}, number * size, r);
-    way_.regions.push_back(r);
-    return static_cast<int>(way_.regions.size()) - 1;
-  }
-
   int barrier_in(ValueId all, std::int64_t n, int block) {
     const graph::Type& type = g_[all].type;
-    const int memory = memory_of(g_.root(all), block);
+    const int memory = places_.memory_of(g_.root(all), block);
     const auto [it, is_new] =
         way_.barrier_of.try_emplace({memory, n}, static_cast<int>(way_.barriers.size()));
     if (is_new) way_.barriers.push_back({name_of_barrier(memory, type, n), type.arrivals});
@@ -346,7 +303,7 @@ class Walk {
   void meet(ValueId v, const Inst& inst, Kind kind, ValueId all, ValueId number, int block = -1) {
     const graph::Type& type = g_[all].type;
     const std::int64_t n = numbers_.of(number);
-    const int memory = memory_of(g_.root(all), block);
+    const int memory = places_.memory_of(g_.root(all), block);
     if (const std::int64_t count = graph::element_count(type.shape); n < 0 || n >= count)
       return stop(v,
                   fmt::format("{} says barrier {} of {} at {}, which are {}", name(), n,
@@ -356,8 +313,8 @@ class Walk {
     Event e{.kind = kind, .by = v, .barrier = barrier_in(all, n, block)};
     if (kind == Kind::fetch) {
       const graph::CopyView c = graph::CopyView::of(inst);
-      e.from = viewed(c.global);
-      e.to = viewed(c.shared);
+      e.from = places_.viewed(c.global);
+      e.to = places_.viewed(c.shared);
     }
     add(e);
   }
@@ -376,7 +333,7 @@ class Walk {
   void touch(ValueId v, const Inst& inst, std::size_t operand, Kind kind) {
     const ValueId ref = inst.args[operand];
     if (is_own(ref)) return;
-    int region = viewed(ref);
+    int region = places_.viewed(ref);
     const bool masked =
         inst.op != Op::InlineCuda && graph::MemoryView::of(inst).mask != graph::no_value;
     if (masked || (inst.op == Op::InlineCuda && kind == Kind::write))
@@ -390,7 +347,7 @@ class Walk {
 
   // Of one element, where it is known which one.
   std::optional<std::pair<ValueId, std::vector<std::int64_t>>> element(ValueId ref) {
-    const Region r = region_of(ref);
+    const Region r = places_.region_of(ref);
     std::vector<std::int64_t> at;
     for (const Region::Span& s : r.box()) {
       if (s.to - s.from != 1) return {};
@@ -415,7 +372,7 @@ class Walk {
   template <class At>
   std::vector<int> question_of(ValueId v, const At& at) {
     if (!at) return {3, static_cast<int>(graph::index(v)), iteration_ % 2};
-    std::vector<int> question{4, memory_of(at->first)};
+    std::vector<int> question{4, places_.memory_of(at->first)};
     for (const std::int64_t n : at->second) question.push_back(static_cast<int>(n));
     return question;
   }
@@ -432,148 +389,18 @@ class Walk {
     touch(v, inst, 0, Kind::write);
   }
 
-  // ---- places
-
-  int memory_of(ValueId root) {
-    int& known = memories_[graph::index(root)];
-    if (known < 0) known = new_memory(root, at_.block);
-    return known;
-  }
-  // In another block; -1: the own one.
-  int memory_of(ValueId root, int block) {
-    return block < 0 || block == at_.block ? memory_of(root) : new_memory(root, block);
-  }
-
-  int new_memory(ValueId root, int block) {
-    const int position = g_.alias_class(root);
-    const bool is_scoped = position >= 1 << 24;
-    const Space space = g_[root].type.space;
-    const bool is_of_block = space == Space::smem || space == Space::barrier;
-    const int number = is_scoped
-                           ? entry_of_[root] * static_cast<int>(way_.threads.size()) + thread()
-                       : is_of_block && block > 0 ? block
-                                                  : 0;
-    const auto [it, is_new] = way_.memory_of.try_emplace(
-        {is_scoped ? -1 : position, is_scoped ? root : graph::no_value, number},
-        static_cast<int>(way_.memories.size()));
-    if (is_new) {
-      std::string name = is_scoped ? "scratch of run_scoped" : name_of(g_, root, position);
-      if (is_of_block && block >= 0) name += fmt::format(" of block {}", block);
-      way_.memories.push_back({root, std::move(name), space == Space::smem});
-    }
-    return it->second;
-  }
-
-  const std::string& name() const { return way_.names[agent()]; }
-
-  int viewed(ValueId ref) {
-    way_.regions.push_back(region_of(ref));
-    return static_cast<int>(way_.regions.size()) - 1;
-  }
-
-  Region region_of(ValueId ref) {
-    const std::vector<ValueId>& views = facts_.views[graph::index(ref)];
-    const ValueId root = views.empty() ? ref : g_[views[0]].args[0];
-    const graph::Extents& shape = g_[root].type.shape;
-    Region r{.memory = memory_of(root)};
-    axes_.clear();
-    if (shape.size() > Region::most_spans) {
-      r.is_exact = views.empty();
-      return r;
-    }
-    r.rank = static_cast<std::uint8_t>(shape.size());
-    for (std::size_t d = 0; d < shape.size(); ++d) {
-      r.spans[d] = {0, narrow(shape[d])};
-      axes_.push_back({static_cast<int>(d), 1});
-    }
-    for (const ValueId v : views) see(v, r);
-    return r;
-  }
-
-  // Of a view: which dimension of the memory it goes along, by which steps; -1: several.
-  struct Axis {
-    int of = -1;
-    std::int64_t stride = 1, width = 1;  // of which each element has so many there
-  };
-
-  void see(ValueId v, Region& r) {
-    const Inst& view = g_[v];
-    if (view.op == Op::RefTranspose) {
-      std::vector<Axis> moved;
-      for (const std::int64_t d : graph::dimensions(view))
-        moved.push_back(axes_[static_cast<std::size_t>(d)]);
-      axes_ = std::move(moved);
-    } else if (view.op == Op::RefPeer) {
-      r.memory = memory_of(g_.root(v), block_of(v, view));
-    } else if (view.op == Op::RefPart) {
-      enter_part(view, r);
-    } else if (view.op == Op::At) {
-      select(v, r);
-    } else if (view.op == Op::RefBitcast && !axes_.empty()) {
-      axes_.back().of = -1;
-    } else {
-      axes_.assign(view.type.shape.size(), {});
-    }
-  }
-
-  // Of bytes: rows of a member stand one behind the other.
-  void enter_part(const Inst& view, Region& r) {
-    const graph::Extents& shape = view.type.shape;
-    const std::int64_t bytes = graph::element_count(shape) * view.type.dtype.bits() / 8;
-    const std::int64_t begin = graph::offset_of_part(view);
-    r.spans[0] = {narrow(begin), narrow(begin + bytes)};
-    axes_.assign(shape.size(), {});
-    if (!shape.empty()) axes_[0] = {0, bytes / shape[0], bytes / shape[0]};
-  }
-
-  void select(ValueId v, Region& r) {
-    const Inst& view = g_[v];
-    std::size_t next = 1, left = 0;
-    const std::vector<graph::SubscriptDim>& dims = facts_.subscripts[graph::index(v)].dims;
-    for (std::size_t d = 0; d < dims.size(); ++d) {
-      const graph::SubscriptDim& dim = dims[d];
-      const std::int64_t start = dim.array     ? 0
-                                 : dim.dynamic ? numbers_.of(view.args[next])
-                                               : dim.start;
-      next += dim.dynamic;
-      const Axis axis = dim.array ? Axis() : along(axes_[d], dim, start, r);
-      if (dim.array) r.is_exact = false;
-      if (dim.is_slice) axes_[left++] = axis;
-    }
-    axes_.resize(left);
-    if (left != view.type.shape.size()) axes_.assign(view.type.shape.size(), {});
-  }
-
-  static std::int32_t narrow(std::int64_t n) {
-    constexpr std::int64_t most = INT32_MAX;
-    return static_cast<std::int32_t>(std::clamp(n, -most, most));
-  }
-
-  static Axis along(Axis axis, const graph::SubscriptDim& dim, std::int64_t start, Region& r) {
-    if (axis.of < 0) {
-      r.is_exact = r.is_exact && dim.is_slice && !dim.dynamic && dim.start == 0 && dim.stride == 1;
-      return axis;
-    }
-    Region::Span& s = r.spans[static_cast<std::size_t>(axis.of)];
-    s.from = narrow(s.from + start * axis.stride);
-    axis.stride *= dim.is_slice ? dim.stride : 1;
-    s.to = narrow(s.from + (dim.is_slice ? (dim.size - 1) * axis.stride : 0) + axis.width);
-    r.is_exact = r.is_exact && (axis.stride == axis.width || s.to - s.from == axis.width);
-    return axis;
-  }
+  const std::string& name() const { return way_.names[way_.agent(at_)]; }
 
   const graph::Graph& g_;
   const Facts& facts_;
   Position at_;
   Numbers numbers_;
-  std::vector<int> memories_;  // by root
-  std::vector<Axis> axes_;     // of the view that is looked at
+  Places places_;
   const std::int64_t most_;
   Way& way_;
   std::map<ValueId, std::vector<std::uint64_t>> results_;
   std::map<std::pair<ValueId, std::vector<std::int64_t>>, std::uint64_t> held_;  // in registers
-  std::map<ValueId, int> entry_of_;  // which time that it is opened a scratch of run_scoped is of
-  int iteration_ = -1, entries_ = 0;
+  int iteration_ = -1;
   std::int64_t turns_ = 0, happened_ = 0;
 };
 
@@ -581,19 +408,6 @@ class Walk {
 
 std::string place_of(const Location& at) {
   return at.line == 0 ? "a line of no name" : to_string(at);
-}
-
-bool Region::meets(const Region& o) const {
-  for (std::size_t d = 0; d < rank; ++d)
-    if (spans[d].from >= o.spans[d].to || o.spans[d].from >= spans[d].to) return false;
-  return true;
-}
-
-bool Region::covers(const Region& o) const {
-  if (!is_exact) return false;
-  for (std::size_t d = 0; d < rank; ++d)
-    if (spans[d].from > o.spans[d].from || spans[d].to < o.spans[d].to) return false;
-  return true;
 }
 
 std::vector<Agent> agents(const graph::Graph& g) {

@@ -2,6 +2,7 @@
 // other, on one way through its body.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -96,6 +97,23 @@ struct Way {
   std::string stop = {};
   ValueId at = graph::no_value;
   bool is_wrong = false;  // ... which is no barrier that there is
+
+  static int thread_of(const Position& at) {
+    return std::max(at.block, 0) * at.threads + at.thread;
+  }
+  /// Whose way this is, by number: the thread's, or that of its warp which is at work.
+  std::size_t agent(const Position& at) const {
+    const int thread = thread_of(at);
+    return static_cast<std::size_t>(at.warp < 0 ? thread
+                                                : first_warp + thread * graph::num_warps + at.warp);
+  }
+  /// What is first counts.
+  void refuse(ValueId where, std::string why, bool wrong) {
+    if (!stop.empty()) return;
+    stop = std::move(why);
+    at = where;
+    is_wrong = wrong;
+  }
 };
 
 /// The last name in a path, and the line: "kernel.cpp:12".
