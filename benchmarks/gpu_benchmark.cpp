@@ -66,6 +66,14 @@ Case attention(std::int64_t d, bool causal) {
           4.0 * batch * heads * length * length * static_cast<double>(d) / (causal ? 2 : 1)};
 }
 
+// Twice as many columns in a block.
+Case matmul_in_wide_blocks(std::int64_t n) {
+  Case c = matmul(n, f16, "matmul_f16");
+  c.peer = std::exchange(c.name, c.name + "_n256");
+  c.kernel = ops::matmul({.out_dtype = f16, .block_n = 256});
+  return c;
+}
+
 // Beside the planner's of the same size.
 Case matmul_by_hand(std::int64_t n) {
   Case c = matmul(n, bf16, "matmul_bf16");
@@ -89,6 +97,8 @@ std::vector<Case> cases() {
       flat{{1 << 26}, f32};
   return {matmul(4096, f16, "matmul_f16"),
           matmul(8192, f16, "matmul_f16"),
+          matmul_in_wide_blocks(4096),
+          matmul_in_wide_blocks(8192),
           matmul(4096, bf16, "matmul_bf16"),
           matmul_by_hand(4096),
           attention(128, true),

@@ -12,6 +12,13 @@ void require(const char* kernel, bool holds, const std::string& what) {
   if (!holds) throw CompileError(std::string(kernel) + ": " + what);
 }
 
+/// 0: none is given.
+void require_block(const char* kernel, const char* name, int given) {
+  require(kernel, given >= 0 && given <= 256 && given % 16 == 0,
+          std::string(name) + " is " + std::to_string(given) +
+              "; a multiple of 16 up to 256, or 0, is needed");
+}
+
 /// Of sizes that stay symbols, too; then they are equal in every call.
 bool are_equal(const Dim& a, const Dim& b) {
   try {
@@ -84,6 +91,10 @@ void check_matmul(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bi
                 std::to_string(rows.value()) + " rows; as many of both are needed");
   require("matmul", options.out_dtype.is_float(),
           std::string("out_dtype is ") + options.out_dtype.name() + "; a float is needed");
+  for (const auto& [name, given] : {std::pair{"block_m", options.block_m},
+                                    {"block_n", options.block_n},
+                                    {"block_k", options.block_k}})
+    require_block("matmul", name, given);
   if (bias != nullptr) require_equal(bias->shape.unpack<1>()[0], b.shape[options.trans_b ? 0 : 1]);
 }
 
@@ -112,10 +123,7 @@ void check_attention(const ShapeDtype& q, const ShapeDtype& k, const ShapeDtype&
   if (const std::optional<double> scale = options.scale)
     require("attention", *scale > 0 && std::isfinite(*scale),
             "a scale above 0 is needed, given " + std::to_string(*scale));
-  require("attention",
-          options.block_keys >= 0 && options.block_keys <= 256 && options.block_keys % 16 == 0,
-          "block_keys is " + std::to_string(options.block_keys) +
-              "; a multiple of 16 up to 256, or 0, is needed");
+  require_block("attention", "block_keys", options.block_keys);
 }
 
 std::int64_t keys_of_block(DType t, std::int64_t d, const AttentionOptions& options) {

@@ -15,7 +15,11 @@ Call product(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
   // Tensor cores get larger blocks, read less often; one is stored while the next one is fetched.
   const bool large = a.dtype.bytes() <= 2 || options.precision == tf32;
   const bool along_k = turned && a.dtype.bytes() == 1;  // a row has 128 bytes
-  const int bm = large ? 128 : 64, bn = bm, bk = along_k ? 128 : a.dtype.bytes() <= 2 ? 64 : 32;
+  const int usual = large ? 128 : 64, usual_k = along_k ? 128 : a.dtype.bytes() <= 2 ? 64 : 32;
+  const int bm = options.block_m > 0 ? options.block_m : usual,
+            bn = options.block_n > 0 ? options.block_n : usual,
+            bk = options.block_k > 0 ? options.block_k : usual_k;
+  const bool is_usual = bm == usual && bn == usual && bk == usual_k;
   const Dim k = a.shape[1];
   const Length depth = length_of(k, bk);
   const bool any = depth.most > 0;
@@ -42,7 +46,8 @@ Call product(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
                     right,
                     {.fill = 0}}},
       .out_specs = {{{bm, bn}, both}},
-      .compiler_params = {.persistent = large, .expect = expected(a.dtype.bytes() == 2 && any)}};
+      .compiler_params = {.persistent = large,
+                          .expect = expected(is_usual && a.dtype.bytes() == 2 && any)}};
   if (bias != nullptr) of.in_specs.push_back({{bn}, [](Index, Index j) { return j; }});
   return {body, std::move(of)};
 }

@@ -250,6 +250,39 @@ TEST_CASE("matmul is exact on small integers for sizes that blocks do not divide
   });
 }
 
+TEST_CASE("matmul in blocks of any size gives the same product") {
+  struct Blocks {
+    DType t;
+    int m, n, k;
+    bool trans_b = false;
+  };
+  for (const Blocks& c : {Blocks{f16, 128, 256, 64},
+                          {bf16, 256, 128, 64, true},
+                          {f16, 16, 32, 0},
+                          {bf16, 64, 0, 256},
+                          {f16, 48, 80, 48},
+                          {f32, 16, 128, 16},
+                          {f8e4m3, 64, 256, 0, true}}) {
+    CAPTURE(c.t.name(), c.m, c.n, c.k);
+    const ops::MatmulOptions usual{.trans_b = c.trans_b};
+    ops::MatmulOptions options = usual;
+    options.block_m = c.m, options.block_n = c.n, options.block_k = c.k;
+    const Kernel matmul = ops::matmul(options);
+    for_each_target("matmul", [&](Target target) {
+      for (const auto& [m, k, n] : {std::tuple{130, 144, 270}, {3, 33, 17}}) {
+        std::mt19937 random(4);
+        const auto small = [&](auto) { return static_cast<int>(random() % 9) - 4; };
+        const Array a = on(target, make_array<float>({m, k}, small).astype(c.t)),
+                    b = on(target, (c.trans_b ? make_array<float>({n, k}, small)
+                                              : make_array<float>({k, n}, small))
+                                       .astype(c.t));
+        CHECK(numbers(on_cpu(matmul.on(target)(a, b))) ==
+              numbers(on_cpu(ops::matmul(usual).on(target)(a, b))));
+      }
+    });
+  }
+}
+
 TEST_CASE("matmul adds a bias, activates and rounds, for every dtype that it takes") {
   struct Case {
     DType in, bias, out;
@@ -375,6 +408,9 @@ TEST_CASE("arrays that a shipped kernel does not take are refused by name") {
   for (const double part : {-0.1, 1.5, std::nan("")})
     refused(ops::cross_entropy({.label_smoothing = part}), {x, labels},
             "cross_entropy: label_smoothing is " + std::to_string(part) + "; 0 to 1 is needed");
+  for (const int n : {-16, 24, 272})
+    refused(ops::matmul({.block_n = n}), {x, ShapeDtype{{16, 8}, f32}},
+            "matmul: block_n is " + std::to_string(n) + "; a multiple of 16 up to 256, or 0");
   refused(ops::matmul({.out_dtype = i32}), {x, ShapeDtype{{16, 8}, f32}},
           "matmul: out_dtype is i32; a float is needed");
 }

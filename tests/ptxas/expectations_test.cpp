@@ -65,6 +65,10 @@ TEST_CASE("shipped products are by wgmma, of blocks that TMA brings, without spi
   CHECK(broken(ops::matmul(), {square, square}, expected(0.6)) == "");
   CHECK(broken(ops::matmul({.trans_b = true}), {square, square}, expected(0.6)) == "");
   CHECK(broken(ops::matmul({.trans_b = true}), {bytes, bytes}, expected(0.3)) == "");
+  for (const DType out : {f16, f32}) {
+    const Kernel wide = ops::matmul({.out_dtype = out, .block_n = 256});
+    CHECK(broken(wide, {square, square}, expected(0.7)) == "");
+  }
   const auto attention = [&](std::int64_t d, bool causal, double of_limit) {
     const ShapeDtype x = of({4, 16, 4096, d}, bf16);
     CAPTURE(d, causal);
