@@ -257,7 +257,8 @@ TEST_CASE("products in loops and kernels drawn at random have a timeline") {
         .stages = random.between(1, 5),
         .iterations = random.between(3, 40)};
     INFO("product " << n);
-    check(random.chance(50) ? waiting::product(c) : waiting::attention(c), random.pick({80, 90}));
+    const int compute_capability = random.pick({80, 90});
+    check(random.chance(50) ? waiting::product(c) : waiting::attention(c), compute_capability);
   }
   for (int seed = 0; seed < 24; ++seed) {
     INFO("seed " << seed);

@@ -18,6 +18,7 @@
 
 #include "codegen/base/format.hpp"
 #include "tests/random/run.hpp"
+#include "tests/support/full.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -212,11 +213,9 @@ void report(const Case& c) {
 // ---- Which calls
 
 std::vector<Case> drawn(std::uint64_t first, std::uint64_t last) {
-  // As many as fit into a short test are emulated.
-  const std::uint64_t stride = last - first > 1000 ? 20 : 10;
   std::vector<Case> cases;
   for (std::uint64_t seed = first; seed < last; ++seed) {
-    Case c{.seed = seed, .emulated = seed % stride == 0};
+    Case c{.seed = seed, .emulated = is_emulated(seed)};
     for (int m = 0; m < mistakes_of(seed); ++m) c.mistakes.push_back(m);
     cases.push_back(c);
   }

@@ -124,16 +124,22 @@ class Draw {
   int number(int depth) {
     if (depth == 0) return leaf();
     switch (random_.between(0, 9)) {
-    case 0: return two(Node::larger, number(depth - 1), number(depth - 1));
-    case 1: return two(Node::smaller, number(depth - 1), number(depth - 1));
-    case 2: return two(Node::minus, number(depth - 1), number(depth - 1));
+    case 0: return of_numbers(Node::larger, depth - 1);
+    case 1: return of_numbers(Node::smaller, depth - 1);
+    case 2: return of_numbers(Node::minus, depth - 1);
     case 3: return leaf();
     case 4:
       return add({Node::times,
                   random_.pick<std::int64_t>({2, -1, 3, 16, -5, 1 << 20, 1 << 29, INT32_MIN}),
                   number(depth - 1), -1});
-    default: return two(Node::plus, number(depth - 1), number(depth - 1));
+    default: return of_numbers(Node::plus, depth - 1);
     }
+  }
+
+  // Drawn in one order, whatever compiles it.
+  int of_numbers(Node::Kind kind, int depth) {
+    const int b = number(depth), a = number(depth);
+    return two(kind, a, b);
   }
 
   int leaf() {

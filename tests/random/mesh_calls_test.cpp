@@ -13,6 +13,7 @@
 #include "codegen/base/format.hpp"
 #include "palladium/palladium.hpp"
 #include "tests/support/captured_stderr.hpp"
+#include "tests/support/full.hpp"
 #include "tests/support/random_graph.hpp"
 #include "tests/support/targets.hpp"
 
@@ -304,7 +305,6 @@ TEST_CASE("kernels over meshes drawn at random give and print what plain loops d
     INFO(describe(plan));
     const Kernel kernel = kernel_of(plan);
     check(plan, kernel, Target::interpreter);
-    if (one != nullptr || seed % (last > 1000 ? 20 : 10) == 0)
-      check(plan, kernel, Target::emulator);
+    if (one != nullptr || is_emulated(seed)) check(plan, kernel, Target::emulator);
   }
 }

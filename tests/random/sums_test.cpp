@@ -303,7 +303,8 @@ class SumsBody {
     const bool trans_b = d_.square ? random_.chance(40) : d_.trans_b;
     Value x = changed(operand(left()));
     if (d_.square && d_.type.bytes() == 2 && random_.chance(20)) {
-      const Value inner = dot(x, operand(right()), {.trans_b = random_.chance(50)});
+      const bool is_turned = random_.chance(50);
+      const Value inner = dot(x, operand(right()), {.trans_b = is_turned});
       x = (inner * 0.0625f).astype(d_.type);
     }
     const Value y = changed(operand(right()));
