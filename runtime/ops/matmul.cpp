@@ -12,14 +12,7 @@ Call product(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
   check_matmul(a, b, bias, options);
   const Dim m = a.shape[0], n = b.shape[turned ? 0 : 1];
   const DType wide = a.dtype == f64 ? f64 : f32;
-  // Tensor cores get larger blocks, read less often; one is stored while the next one is fetched.
-  const bool large = a.dtype.bytes() <= 2 || options.precision == tf32;
-  const bool along_k = turned && a.dtype.bytes() == 1;  // a row has 128 bytes
-  const int usual = large ? 128 : 64, usual_k = along_k ? 128 : a.dtype.bytes() <= 2 ? 64 : 32;
-  const int bm = options.block_m > 0 ? options.block_m : usual,
-            bn = options.block_n > 0 ? options.block_n : usual,
-            bk = options.block_k > 0 ? options.block_k : usual_k;
-  const bool is_usual = bm == usual && bn == usual && bk == usual_k;
+  const auto [bm, bn, bk, is_usual, large] = blocks_of(a.dtype, options);
   const Dim k = a.shape[1];
   const Length depth = length_of(k, bk);
   const bool any = depth.most > 0;
