@@ -23,7 +23,6 @@ class Walk {
   Walk(const graph::Graph& g, const Facts& facts, protocol::Answers& answers, Position at,
        std::int64_t most, Way& out)
       : g_(g),
-        facts_(facts),
         at_(at),
         numbers_(g, facts, answers, at_),
         places_(g, facts, numbers_, at_, out),
@@ -392,7 +391,6 @@ class Walk {
   const std::string& name() const { return way_.names[way_.agent(at_)]; }
 
   const graph::Graph& g_;
-  const Facts& facts_;
   Position at_;
   Numbers numbers_;
   Places places_;

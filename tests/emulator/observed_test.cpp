@@ -11,6 +11,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "codegen/graph/cost.hpp"
+#include "codegen/graph/transform.hpp"
 #include "codegen/lowered/effects_for_tests.hpp"
 #include "tests/support/differential.hpp"
 #include "tests/support/effect_words.hpp"
