@@ -180,17 +180,4 @@ Places::Axis Places::along(Axis axis, const graph::SubscriptDim& dim, std::int64
   return axis;
 }
 
-bool Region::meets(const Region& o) const {
-  for (std::size_t d = 0; d < rank; ++d)
-    if (spans[d].from >= o.spans[d].to || o.spans[d].from >= spans[d].to) return false;
-  return true;
-}
-
-bool Region::covers(const Region& o) const {
-  if (!is_exact) return false;
-  for (std::size_t d = 0; d < rank; ++d)
-    if (spans[d].from > o.spans[d].from || spans[d].to < o.spans[d].to) return false;
-  return true;
-}
-
 }  // namespace palladium::lowered::hand

@@ -408,6 +408,19 @@ std::string place_of(const Location& at) {
   return at.line == 0 ? "a line of no name" : to_string(at);
 }
 
+bool Region::meets(const Region& o) const {
+  for (std::size_t d = 0; d < rank; ++d)
+    if (spans[d].from >= o.spans[d].to || o.spans[d].from >= spans[d].to) return false;
+  return true;
+}
+
+bool Region::covers(const Region& o) const {
+  if (!is_exact) return false;
+  for (std::size_t d = 0; d < rank; ++d)
+    if (spans[d].from > o.spans[d].from || spans[d].to < o.spans[d].to) return false;
+  return true;
+}
+
 std::vector<Agent> agents(const graph::Graph& g) {
   const bool reach = graph::reach_other_blocks(g);
   const auto blocks = static_cast<int>(reach ? graph::cluster_blocks(g) : 1);

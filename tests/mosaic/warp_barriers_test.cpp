@@ -125,6 +125,56 @@ TEST_CASE("one warp copies ahead, one reads, one copies back [M28]") {
                                  "warp 1 of thread 0 reads"));
 }
 
+// Of each of two warpgroups one warp fills rooms of its own, two others read them.
+Kernel by_warps_of_two(bool reads_first) {
+  constexpr int steps = 11, slots = 3;
+  return gpu::kernel(
+      [=](Ref x, Ref o, Ref rooms, Ref full, Ref empty) {
+        const Value wg = axis_index("wg");
+        gpu::warp_map([&](Value w) {
+          pl::when(w == 3, [&] {
+            pl::loop(0, steps, [&](Index i) {
+              pl::when(i >= slots, [&] { gpu::barrier_wait(empty.at({wg, i % slots})); });
+              gpu::copy_gmem_to_smem(x.at({wg, i}), rooms.at({wg, i % slots}),
+                                     full.at({wg, i % slots}));
+            });
+          });
+          pl::when(w < 2, [&] {
+            pl::loop(0, steps, [&](Index i) {
+              const auto read = [&] { o[{wg, i, w}] = rooms[{wg, i % slots, w * 7}]; };
+              gpu::barrier_wait(full.at({wg, i % slots}));
+              if (reads_first) read();
+              pl::when(i + slots < steps, [&] { gpu::barrier_arrive(empty.at({wg, i % slots})); });
+              if (!reads_first) read();
+            });
+          });
+        });
+      },
+      {.name = "by_warps_of_two",
+       .out_type = {{2, steps, 2}, f16},
+       .num_threads = 2,
+       .thread_name = "wg",
+       .scratch_types = {gpu::SMEM({2, slots, 64}, f16), gpu::Barrier({.num_barriers = {2, slots}}),
+                         gpu::Barrier({.num_arrivals = 2, .num_barriers = {2, slots}})},
+       .interpret = watched});
+}
+
+TEST_CASE("warps of two warpgroups hand on rows, each in barriers of its own") {
+  const Array x = counted({2, 11, 64}).astype(f16);
+  for_each_target("by_warps_of_two", [&](Target target) {
+    const std::vector<float> o =
+        elements<float>(on_cpu(by_warps_of_two(true).on(target)(on(target, x))).astype(f32));
+    const std::vector<float> rows = elements<float>(x.astype(f32));
+    for (std::size_t i = 0; i < o.size(); ++i) CHECK(o[i] == rows[i / 2 * 64 + i % 2 * 7]);
+  });
+  const std::vector<ArgType> types{ShapeDtype{{2, 11, 64}, f16}};
+  CHECK_THAT(verdict_of(by_warps_of_two(true), types), StartsWith("good"));
+  CHECK_THAT(verdict_of(by_warps_of_two(false), types),
+             StartsWith("counterexample, behind these steps: race on scratch[0]"));
+  CHECK_THAT(refused([&] { by_warps_of_two(false).on(Target::interpreter)(x); }),
+             ContainsSubstring("race on scratch[0]"));
+}
+
 TEST_CASE("warps that wait a different number of times, and what they cannot, are told [M104]") {
   const auto told = [](auto body) {
     return refused([&] {

@@ -26,7 +26,8 @@ struct MatmulOptions {
   /// multiples of 16 up to 256. 0: 128, 128 and 64, but 32 of tf32 and 128 of 8-bit floats whose b
   /// is [n, k]; of f32 and f64 64, 64 and 32. On Hopper products of 16 bits with results of
   /// 4,096 x 4,096 and larger take 5 % to 7 % less time in blocks of 128 x 256; small results keep
-  /// more of a GPU busy in smaller ones.
+  /// more of a GPU busy in smaller ones. Blocks for which an architecture has no shared memory are
+  /// an error where the kernel is compiled for it; where registers spill there is a warning.
   int block_m = 0, block_n = 0, block_k = 0;
 };
 
