@@ -273,8 +273,11 @@ std::string Printer::text_of(const thread::Wgmma& s) const {
   if (starts) add(std::to_string(s.first));
   if (s.first_a > 0) add(std::to_string(s.first_a));
   if (!of.empty()) of += ">";
-  return fmt::format("pl::{}{}({}, {}, {}, {});", s.op.name(), of, text(s.registers), text(s.a),
-                     text(s.b), text(s.accumulate));
+  std::string operands = s.op.rs ? text(s.a[0]) + ", " : "";
+  for (std::size_t step = 0; step < s.b.size(); ++step)
+    operands += (s.op.rs ? "" : text(s.a[step]) + ", ") + text(s.b[step]) + ", ";
+  return fmt::format("pl::{}{}({}, {}{});", s.op.name(), of, text(s.registers), operands,
+                     text(s.accumulate));
 }
 
 std::string Printer::text_of(const thread::Inline& s) const {

@@ -50,6 +50,8 @@ thread::Program Expander::run() {
                                {.low = 0, .high = l_.threads() - 1, .depends = thread::on_thread}));
   begin_fetches();
   begin_rings();
+  for (const lowered::Body& b : l_.bodies)
+    for (const lowered::Agent& a : b.agents) find_beside_threads(a.statements, false);
   program_ids_.resize(g_.mapping.grid.size(), no_expr);
   const ExprId block = e_.call(Row::block_x, i32, {});
   const std::int64_t cluster = p_.cluster_blocks;

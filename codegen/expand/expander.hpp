@@ -176,7 +176,7 @@ class Expander {
   void over_left(const OverSlots& o, ExprId first, std::int64_t most, bool beside);
   void one_by_one(const OverSlots& o, const thread::For& like, ExprId low, ExprId high);
   void begins_unless_run(const OverSlots& o);
-  ExprId declare_left(const OverSlots& o, ExprId first);
+  ExprId declare_iteration(const char* name, const OverSlots& o, ExprId first);
   ExprId end_of_groups(const OverSlots& o);
   VariableId variable_of_slot(RingId ring, std::int64_t count);
   void follow(RingId ring);
@@ -305,6 +305,7 @@ class Expander {
   Affine beside_others(const WgmmaOperands& o, StorageId storage);
   void multiply(const WgmmaOperands& o, Range k_part, Range n_part, ExprId registers,
                 ExprId begins);
+  void find_beside_threads(const lowered::Statements& list, bool reach);
   /// Sums that tensor cores keep in few bits: of some columns at once, beside the sum in f32.
   struct Promoted {
     std::int64_t rows = 0, columns = 0, width = 0;
@@ -402,6 +403,7 @@ class Expander {
     VariableId part = thread::no_variable;
   };
   Table<StorageId, Rest> rests_;             // by the sum
+  std::set<ValueId> beside_threads_;         // products
   Table<StorageId, bool> declared_;          // by a statement so far
   Table<StorageId, bool> mutable_;           // those that are assigned several times
   Table<StorageId, ExprId> literal_;         // scalars that are one; no_expr: others

@@ -28,10 +28,7 @@ void Expander::expand_product(const lowered::Dot& d, const lowered::WaitGroup* d
   check_accumulator(d);
   if (lowered::is_of_wgmma(d.unit)) {
     expand_wgmma(d);
-    if (done != nullptr) {
-      pin(done->storages);
-      expand_one(*done);
-    }
+    if (done != nullptr) expand_one(*done);
     return mark_stored(d.result);
   }
   const Storage &a = l_.storages[d.a], &b = l_.storages[d.b], &result = l_.storages[d.result];

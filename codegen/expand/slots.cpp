@@ -33,30 +33,35 @@ void Expander::over_slots(const OverSlots& o, thread::For groups) {
   begins_unless_run(o);
 }
 
-// A ring that goes on where another loop left it: the groups begin with its first slot.
+// A ring that goes on where another loop left it: the groups begin with its first slot. Those that
+// are left, behind the groups, have the text of those before, once more around.
 void Expander::over_slots_from_any(const OverSlots& o, thread::For groups) {
   const std::int64_t slots = l_.rings[o.ring].slots;
   const ExprId at = slots_[o.ring].from;
   const ExprId steps =
       e_.as(i32, e_.choose(e_.plain(Operator::equal, at, e_.number(0, u32), bool_),
                            e_.number(0, u32), e_.sum(Affine(slots) + Affine::term(at, -1), u32)));
-  const thread::Facts low = e_.facts(o.low);
+  const thread::Facts low = e_.facts(o.low), high = e_.facts(o.high);
   const std::int64_t most = low.high + (slots - 1) * o.step;
   const DType type = most <= INT32_MAX ? i32 : i64;
   const ExprId first = e_.sum(e_.affine(o.low) + Affine::term(steps, o.step), type);
-  const ExprId aligned =
-      b_.let_here("aligned", e_.as(i32, smaller_of(e_.as(type, o.high), first)),
-                  {.low = low.low, .high = std::min(e_.facts(o.high).high, most)});
+  const ExprId aligned = b_.let_here("aligned", e_.as(i32, smaller_of(e_.as(type, o.high), first)),
+                                     {.low = low.low, .high = std::min(high.high, most)});
+  const ExprId left = declare_iteration("left", o, o.low);
+  const ExprId until = declare_iteration("until", o, aligned);
   const Slots outside = slots_[o.ring];
-  one_by_one(o, groups, o.low, aligned);
+  b_.open_loop(thread::While{});
+  one_by_one(o, groups, left, until);
   pin(o.sums);
-  groups.low = aligned;
-  const ExprId left = declare_left(o, aligned);
+  b_.add(thread::Assign{left, until});
+  groups.low = until;
   groups.high = end_of_groups(o);
   over_groups(o, groups, left);
   slots_[o.ring] = outside;
   pin(o.sums);
-  one_by_one(o, groups, left, o.high);
+  b_.add(thread::BreakUnless{e_.plain(Operator::less, left, o.high, bool_), 0.5});
+  b_.add(thread::Assign{until, o.high});
+  b_.close();
   begins_unless_run(o);
 }
 
@@ -86,17 +91,17 @@ void Expander::one_by_one(const OverSlots& o, const thread::For& like, ExprId lo
   b_.close();
 }
 
-// The iteration behind the last group.
-ExprId Expander::declare_left(const OverSlots& o, ExprId first) {
+// A variable that is an iteration, or the one behind the last.
+ExprId Expander::declare_iteration(const char* name, const OverSlots& o, ExprId first) {
   const thread::Facts low = e_.facts(first), end = e_.facts(o.high);
   const std::int64_t most = std::max(low.high, end.high + o.step - 1);
-  const VariableId left =
-      e_.declare({.name = fmt::format("left{}", o.ring.number()),
+  const VariableId v =
+      e_.declare({.name = fmt::format("{}{}", name, o.ring.number()),
                   .type = i32,
                   .facts = {.low = low.low, .high = std::min<std::int64_t>(INT32_MAX, most)}});
-  b_.add(thread::Declare{
-      .start = thread::Declare::Start::values, .variable = left, .values = {first}});
-  return e_.variable(left);
+  b_.add(
+      thread::Declare{.start = thread::Declare::Start::values, .variable = v, .values = {first}});
+  return e_.variable(v);
 }
 
 // Before which a group has to begin.
@@ -108,7 +113,7 @@ ExprId Expander::end_of_groups(const OverSlots& o) {
 }
 
 void Expander::over_groups_and_rest(const OverSlots& o, thread::For groups) {
-  const ExprId left = declare_left(o, o.low);
+  const ExprId left = declare_iteration("left", o, o.low);
   groups.high = end_of_groups(o);
   over_groups(o, std::move(groups), left);
   over_left(o, left, l_.rings[o.ring].slots - 1, true);

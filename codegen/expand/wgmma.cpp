@@ -2,11 +2,15 @@
 // one product of the kernel in one group, whose end every thread awaits. Warpgroups share rows, and
 // columns: where they stand side by side they take turns at a panel of a B that lies along its
 // columns, else at 8 columns, and the strides of their descriptors step over those of the others.
+#include <algorithm>
 #include <bit>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "codegen/base/format.hpp"
 #include "codegen/expand/expander.hpp"
+#include "codegen/lowered/effects.hpp"
 #include "codegen/passes/products.hpp"
 #include "codegen/passes/registers.hpp"
 
@@ -47,6 +51,36 @@ std::int64_t columns_of_one(std::int64_t left, std::int64_t part, bool integers)
   const std::int64_t width = std::min(part, left);
   const bool has = !integers || width % 16 == 0 || width == 8 || width == 24;
   return has ? width : width - 8;
+}
+
+/// Whether threads reach elements of shared memory, each its own, in statements that are run each
+/// time, or in those that stand inside of these.
+bool threads_reach_shared(const lowered::Program& l, const lowered::Statements& list) {
+  const auto is_theirs = [&](const lowered::Effect& e) {
+    return e.storage && l.storages[e.storage].in_shared() &&
+           e.access != lowered::Effect::Access::none && e.proxy == device::Proxy::generic &&
+           !e.elected && e.role <= lowered::Effect::Role::result;
+  };
+  return std::ranges::any_of(list, [&](const lowered::Statement& s) {
+    if (std::holds_alternative<lowered::When>(s.what)) return false;
+    const bool moves = !std::holds_alternative<lowered::Dot>(s.what);
+    bool found = moves && std::ranges::any_of(lowered::effects(l, s), is_theirs);
+    lowered::for_each_body(s, [&](const lowered::Statements& body) {
+      found = found || threads_reach_shared(l, body);
+    });
+    return found;
+  });
+}
+
+/// Whether `next`, the next elements of K, is added to the sums of `steps`.
+bool goes_on(const thread::Wgmma& steps, const thread::Wgmma& next) {
+  return steps.op.n == next.op.n && steps.first == next.first;
+}
+
+void add_step(thread::Wgmma& steps, const thread::Wgmma& next) {
+  ++steps.op.steps;
+  if (!steps.op.rs) steps.a.push_back(next.a[0]);
+  steps.b.push_back(next.b[0]);
 }
 
 }  // namespace
@@ -191,6 +225,10 @@ void Expander::multiply(const WgmmaOperands& o, Range k_part, Range n_part, Expr
   const bool is_short = l_.storages[o.dot.result].dtype == f16;
   const std::int64_t per_thread = is_short ? 4 : 2;  // elements of a row to a register of it
   const std::int64_t k_step = k_bytes / o.a.dtype.bytes();
+  std::optional<thread::Wgmma> steps;
+  const auto flush = [&] {
+    if (steps) b_.add(*std::exchange(steps, {}));
+  };
   for (std::int64_t k = k_part.begin; k < k_part.end; k += k_step)
     for (std::int64_t r = 0; r < o.rows; ++r)
       for (std::int64_t n = n_part.begin, width = 0; n < n_part.end; n += width) {
@@ -209,17 +247,36 @@ void Expander::multiply(const WgmmaOperands& o, Range k_part, Range n_part, Expr
             .registers = registers,
             .first =
                 ((o.first_row + r) * held_columns + o.first_column + n - n_part.begin) / per_thread,
-            .b = tile(o.first_b, o.dot.b, o.part_b, !o.view.trans_b, n * o.dot.warps_n, k),
+            .b = {tile(o.first_b, o.dot.b, o.part_b, !o.view.trans_b, n * o.dot.warps_n, k)},
             .accumulate = k == k_part.begin ? begins : e_.literal(bool_, 1)};
         if (held) {
-          product.a = o.first_a;
+          product.a = {o.first_a};
           product.first_a = (r * o.depth + k) * o.a.dtype.bytes() / 8;
         } else {
-          product.a = tile(o.first_a, o.dot.a, o.part_a, o.view.trans_a, r * 16 * o.dot.warps_m, k);
+          product.a = {
+              tile(o.first_a, o.dot.a, o.part_a, o.view.trans_a, r * 16 * o.dot.warps_m, k)};
         }
-        b_.add(std::move(product));
+        if (steps && goes_on(*steps, product) && !beside_threads_.contains(o.dot.inst)) {
+          add_step(*steps, product);
+          continue;
+        }
+        flush();
+        steps = std::move(product);
       }
+  flush();
   b_.add(thread::Call{.function = Row::wgmma_commit});
+}
+
+// Of loops in which threads reach shared memory, too. There NVVM takes the registers of products in
+// one statement for more than it has, and computes the addresses of threads in each iteration.
+void Expander::find_beside_threads(const lowered::Statements& list, bool reach) {
+  for (const lowered::Statement& s : list) {
+    if (const auto* d = std::get_if<lowered::Dot>(&s.what); d != nullptr && reach)
+      beside_threads_.insert(d->inst);
+    lowered::for_each_body(s, [&](const lowered::Statements& body) {
+      find_beside_threads(body, lowered::repeats(s) ? threads_reach_shared(l_, body) : reach);
+    });
+  }
 }
 
 void Expander::expand_wgmma(const lowered::Dot& d) {

@@ -156,15 +156,16 @@ struct Call {
   std::vector<ExprId> at = {};  // coordinates of a box; none: there are no braces
 };
 
-/// A product of wgmma: `op.registers()` registers from `first` on = a * b, added to what they hold
-/// where `accumulate`. a and b are matrix descriptors; of `op.rs` a is the address of registers, of
-/// which it takes four from `first_a` on.
+/// Products of wgmma, `op.steps` of them: `op.registers()` registers from `first` on = a * b, the
+/// first added to what they hold where `accumulate`, the others in any case. a and b are matrix
+/// descriptors of each step; of `op.rs` a is the address of registers, one, of which each step takes
+/// the next four, from `first_a` on.
 struct Wgmma {
   device::Wgmma op = {};
   bool transpose_a = false, transpose_b = false;
   ExprId registers = no_expr;  // the address of their array
   std::int64_t first = 0, first_a = 0;
-  ExprId a = no_expr, b = no_expr;
+  std::vector<ExprId> a = {}, b = {};
   ExprId accumulate = no_expr;
 };
 
@@ -325,7 +326,7 @@ struct ExprVisit {
     access(x.access), each(x.from.base, x.from.offset, x.from.iteration, x.exists, x.begin);
   }
   void operator()(Call& x) const { all(x.args), each(x.to), all(x.at); }
-  void operator()(Wgmma& x) const { each(x.registers, x.a, x.b, x.accumulate); }
+  void operator()(Wgmma& x) const { each(x.registers, x.accumulate), all(x.a), all(x.b); }
   void operator()(Inline& x) const {
     for (Inline::Operand& o : x.operands)
       each(o.value, o.panel, o.column), all(o.strides), all(o.extents);

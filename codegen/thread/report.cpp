@@ -181,6 +181,7 @@ class Reader {
 
   // Each warpgroup multiplies 64 rows.
   void wgmma(const Wgmma& x, double times) {
+    times *= x.op.steps;
     add(&InstructionMix::products, times);
     const double step = 32.0 / x.op.k;  // bytes of an element
     const double warpgroups = 1.0 * computing_ / graph::warpgroup_threads;

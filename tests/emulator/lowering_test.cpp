@@ -107,7 +107,7 @@ TEST_CASE("tf32 products of whole numbers are exact") {
   const MatmulShape s{.m = 40, .n = 24, .k = 24};
   const graph::Graph g = matmul_graph(f32, s, Precision::tf32);
   CHECK(text_of_cuda(g, 80).find("dot_mma_tf32") != std::string::npos);
-  CHECK(text_of_cuda(g, 90).find("k8_f32_tf32_tf32(") != std::string::npos);
+  CHECK(text_of_cuda(g, 90).find("k8_f32_tf32_tf32_x") != std::string::npos);
   for (const int cc : {80, 90}) CHECK(on_all_targets(g, {}, cc) == "");
 }
 
@@ -124,7 +124,7 @@ TEST_CASE("an accumulator on a sequential axis stays in registers and is stored 
 
 TEST_CASE("a product that is only added to an accumulator is accumulated in place") {
   const graph::Graph g = matmul_graph(bf16, {.m = 64, .n = 64, .k = 128});
-  CHECK(text_of_cuda(g).find("wgmma_m64n64k16_f32_bf16_bf16<false, true>(v0, ") !=
+  CHECK(text_of_cuda(g).find("wgmma_m64n64k16_f32_bf16_bf16_x2<false, true>(v0, ") !=
         std::string::npos);
   const std::string text = text_of_cuda(g, 80);
   CHECK(text.find("dot_mma_16816<2, 4, 2, false, false, bf16, ") != std::string::npos);

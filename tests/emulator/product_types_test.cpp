@@ -64,13 +64,13 @@ TEST_CASE("products by wgmma of tf32 and of 8 bits agree for tails of K and all 
     Types types;
     Size size;
     const char* call;
-  } cases[] = {{tf32s, {64, 40, 20}, "wgmma_m64n40k8_f32_tf32_tf32("},
-               {tf32s, {120, 136, 33}, "wgmma_m64n136k8_f32_tf32_tf32("},
-               {e4m3s, {61, 24, 48}, "wgmma_m64n24k32_f32_e4m3_e4m3("},
-               {mixed, {128, 72, 100}, "wgmma_m64n72k32_f32_e5m2_e4m3("},
-               {i8s, {60, 8, 70}, "wgmma_m64n8k32_s32_s8_s8("},
-               {i8s, {64, 40, 64}, "wgmma_m64n32k32_s32_s8_s8("},
-               {u8s, {128, 120, 31}, "wgmma_m64n112k32_s32_u8_u8("},
+  } cases[] = {{tf32s, {64, 40, 20}, "wgmma_m64n40k8_f32_tf32_tf32"},
+               {tf32s, {120, 136, 33}, "wgmma_m64n136k8_f32_tf32_tf32"},
+               {e4m3s, {61, 24, 48}, "wgmma_m64n24k32_f32_e4m3_e4m3"},
+               {mixed, {128, 72, 100}, "wgmma_m64n72k32_f32_e5m2_e4m3"},
+               {i8s, {60, 8, 70}, "wgmma_m64n8k32_s32_s8_s8"},
+               {i8s, {64, 40, 64}, "wgmma_m64n32k32_s32_s8_s8"},
+               {u8s, {128, 120, 31}, "wgmma_m64n112k32_s32_u8_u8"},
                {signs, {64, 264, 33}, "wgmma_m64n8k32_s32_u8_s8<128>("}};
   for (const auto& c : cases) {
     INFO(c.call);
@@ -84,12 +84,12 @@ TEST_CASE("warpgroups share columns of tf32 and of 8 bits") {
     int warps;
     Size size;
     const char* call;
-  } cases[] = {{tf32s, 8, {64, 128, 64}, "wgmma_m64n64k8_f32_tf32_tf32("},
-               {tf32s, 16, {128, 256, 20}, "wgmma_m64n128k8_f32_tf32_tf32("},
-               {e4m3s, 8, {64, 256, 64}, "wgmma_m64n128k32_f32_e4m3_e4m3("},
-               {mixed, 16, {60, 200, 70}, "wgmma_m64n56k32_f32_e5m2_e4m3("},
-               {i8s, 8, {64, 256, 64}, "wgmma_m64n128k32_s32_s8_s8("},
-               {signs, 16, {128, 256, 64}, "wgmma_m64n128k32_s32_u8_s8("},
+  } cases[] = {{tf32s, 8, {64, 128, 64}, "wgmma_m64n64k8_f32_tf32_tf32"},
+               {tf32s, 16, {128, 256, 20}, "wgmma_m64n128k8_f32_tf32_tf32"},
+               {e4m3s, 8, {64, 256, 64}, "wgmma_m64n128k32_f32_e4m3_e4m3"},
+               {mixed, 16, {60, 200, 70}, "wgmma_m64n56k32_f32_e5m2_e4m3"},
+               {i8s, 8, {64, 256, 64}, "wgmma_m64n128k32_s32_s8_s8"},
+               {signs, 16, {128, 256, 64}, "wgmma_m64n128k32_s32_u8_s8"},
                {u8s, 8, {64, 80, 33}, "wgmma_m64n8k32_s32_u8_u8<16>("}};
   for (const auto& c : cases) {
     INFO(c.call);
@@ -191,7 +191,7 @@ TEST_CASE("an operand that is transposed in the body is read where it lies") {
                                 {.name = "turned", .out_type = {{64, 64}, i32}},
                                 {array({64, 64}, i8), array({64, 64}, i8)});
   CHECK(fetches(g) == 2);
-  CHECK(problem(g, "wgmma_m64n64k32_s32_s8_s8(") == "");
+  CHECK(problem(g, "wgmma_m64n64k32_s32_s8_s8_x2(") == "");
 }
 
 // With ones on the diagonal of B, the product is A as it was rounded.

@@ -67,6 +67,17 @@ TEST_CASE("operands in registers written after a wait without wgmma_registers ar
         Lines{"line 6 uses a after wgmma_wait without wgmma_registers between"});
 }
 
+TEST_CASE("operands in registers of several steps written after a wait are found") {
+  const std::string text = R"(
+  pl::wgmma_m64n8k16_f32_bf16_bf16_rs_x2<true>(d, a, b, b + 2, true);
+  pl::wgmma_wait<0>();
+  pl::wgmma_registers(d);
+  a[0] = 1;
+)";
+  CHECK(unpinned_registers(text) ==
+        Lines{"line 5 uses a after wgmma_wait without wgmma_registers between"});
+}
+
 TEST_CASE("a use at the beginning of a loop meets the wait at its end") {
   const std::string text = R"(
   PL_NOUNROLL for (i32 i = 0; i < n; ++i) {

@@ -82,8 +82,8 @@ TEST_CASE("A of wgmma that is computed of registers stays in them, an A that is 
   %8: f32[64,64] = add %5, %7
   store %2, %8)"));
   };
-  CHECK(occurrences(chain("%6"), "_rs<true") == 4);
-  CHECK(occurrences(chain("%3"), "_rs<true") == 0);
+  CHECK(occurrences(chain("%6"), "_rs_x4<true") == 1);
+  CHECK(occurrences(chain("%3"), "_rs") == 0);
 }
 
 TEST_CASE("a loop of two products begins the second one in the iteration behind its own") {

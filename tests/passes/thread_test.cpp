@@ -425,8 +425,8 @@ class Products {
     const ExprId operand = e_.literal(u64, 0);
     b_.add(Wgmma{.op = {.n = 8, .d = "f32", .a = "f16", .b = "f16"},
                  .registers = e_.address(sums_),
-                 .a = operand,
-                 .b = operand,
+                 .a = {operand},
+                 .b = {operand},
                  .accumulate = e_.literal(bool_, 1)});
   }
   void look() { b_.add(Assign{e_.element(sums_, e_.number(0)), e_.literal(f32, 0)}); }

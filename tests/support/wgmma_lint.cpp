@@ -99,7 +99,7 @@ class Lint {
   std::size_t product(const std::string& function, std::size_t at) {
     const std::size_t open = code_.find('(', at);
     registers_[name_at(open + 1)] = {.issued = true};
-    if (function.ends_with("_rs")) {
+    if (function.find("_rs") != function.npos) {
       registers_[name_at(code_.find(',', open) + 1)] = {.issued = true};
     }
     return closing(open);

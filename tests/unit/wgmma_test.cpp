@@ -83,11 +83,39 @@ TEST_CASE("a wgmma takes A from registers, transposes and negation only where th
              !ContainsSubstring("bool Transpose") && ContainsSubstring("%4, %5, p, 1, 1;}"));
 }
 
+TEST_CASE("several steps of wgmma are one statement with the registers of D, which all add to") {
+  const auto text = [](Half half, const char* name) {
+    return device::wgmma_functions(half, "pl::" + std::string(name) + "(");
+  };
+  const std::string shared = text(Half::cuda, "wgmma_m64n8k16_f32_bf16_bf16_x2");
+  CHECK_THAT(shared, ContainsSubstring("(f32 (&d)[Size], u64 a0, u64 b0, u64 a1, u64 b1, bool ") &&
+                         ContainsSubstring(
+                             "{.reg .pred p, q; setp.ne.u32 p, %8, 0; setp.eq.u32 q, 0, 0;") &&
+                         ContainsSubstring("%4, %5, p, 1, 1, %9, %10;\\n\"") &&
+                         ContainsSubstring("%6, %7, q, 1, 1, %9, %10;}\"") &&
+                         ContainsSubstring("\"l\"(a0), \"l\"(b0), \"l\"(a1), \"l\"(b1), \"r\""));
+  CHECK(shared.find("asm") == shared.rfind("asm"));
+  CHECK(shared.find("\"+f\"(d[First + 0])") == shared.rfind("\"+f\"(d[First + 0])"));
+  CHECK_THAT(text(Half::cuda, "wgmma_m64n8k32_f32_e4m3_e5m2_rs_x3"),
+             ContainsSubstring("const A (&a)[SizeA], u64 b0, u64 b1, u64 b2, bool accumulate") &&
+                 ContainsSubstring("FirstA + 12 <= int(sizeof a / 4)") &&
+                 ContainsSubstring("{%4, %5, %6, %7}, %16, p, 1, 1;") &&
+                 ContainsSubstring("{%12, %13, %14, %15}, %18, q, 1, 1;}") &&
+                 ContainsSubstring("\"r\"(left[FirstA + 11]), \"l\"(b0)"));
+  CHECK_THAT(
+      text(Half::cpu, "wgmma_m64n8k16_f32_f16_f16_rs_x2"),
+      ContainsSubstring("host.wgmma(&op, d + First, a + FirstA, 0, b0, accumulate, line)") &&
+          ContainsSubstring("host.wgmma(&op, d + First, a + FirstA + 4, 0, b1, true, line)"));
+}
+
 TEST_CASE("a wgmma that the hardware lacks is refused with what is legal") {
   CHECK_THAT(refusal("wgmma_m64n20k16_f32_bf16_bf16"),
              ContainsSubstring("there is no pl::wgmma_m64n20k16_f32_bf16_bf16") &&
                  ContainsSubstring("n is a multiple of 8 up to 256"));
   CHECK_THAT(refusal("wgmma_m64n264k16_f32_bf16_bf16"), ContainsSubstring("up to 256"));
+  for (const char* behind : {"_x1", "_x", "_x2_rs", "_y2", "_x2_x2", "_x2a"})
+    CHECK_THAT(refusal(std::string("wgmma_m64n8k16_f32_bf16_bf16") + behind),
+               ContainsSubstring("_x<steps> where there are several"));
   CHECK_THAT(refusal("wgmma_m64n40k32_s32_s8_s8"),
              ContainsSubstring("n is 8, 24 or a multiple of 16 up to 256 for integers"));
   CHECK_THAT(refusal("wgmma_m64n64k8_f32_f16_f16"),

@@ -209,6 +209,17 @@ TEST_CASE("sums of 8-bit floats agree, of which the last part goes on beside the
         }
 }
 
+// In one statement NVVM would compute the addresses of threads in each iteration.
+TEST_CASE("steps of wgmma are one statement, but where threads reach shared memory beside them") {
+  const user_kernels::Sizes sizes{.m = 256, .n = 256, .k = 1024};
+  const std::string plain = text_of(user_kernels::matmul({.m = 256, .n = 256, .k = 1024}));
+  CHECK(holds(plain, "k16_f32_bf16_bf16_x4<"));
+  CHECK_FALSE(holds(plain, "k16_f32_bf16_bf16<"));
+  const std::string beside = text_of(user_kernels::activated_matmul(sizes));
+  CHECK(holds(beside, "_rs<true>"));
+  CHECK_FALSE(holds(beside, "_rs_x"));
+}
+
 TEST_CASE("an A that threads compute goes to wgmma from registers, beside the product before") {
   const user_kernels::Sizes sizes{.m = 256, .n = 256, .k = 1024};
   const std::string loop = between(text_of(user_kernels::activated_matmul(sizes)),

@@ -89,10 +89,7 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     f32 v7[32];
     pl::wgmma_registers(v7);
     pl::wgmma_fence();
-    pl::wgmma_m64n64k16_f32_f16_f16(v7, matrix0, matrix1 + u64(read0) * 512, false);
-    pl::wgmma_m64n64k16_f32_f16_f16(v7, matrix0 + 2, matrix1 + u64(read0) * 512 + 2, true);
-    pl::wgmma_m64n64k16_f32_f16_f16(v7, matrix0 + 4, matrix1 + u64(read0) * 512 + 4, true);
-    pl::wgmma_m64n64k16_f32_f16_f16(v7, matrix0 + 6, matrix1 + u64(read0) * 512 + 6, true);
+    pl::wgmma_m64n64k16_f32_f16_f16_x4(v7, matrix0, matrix1 + u64(read0) * 512, matrix0 + 2, matrix1 + u64(read0) * 512 + 2, matrix0 + 4, matrix1 + u64(read0) * 512 + 4, matrix0 + 6, matrix1 + u64(read0) * 512 + 6, false);
     pl::wgmma_commit();
     fill0 = read0;
     read0 = read0 == 3 ? 0 : (read0 + 1);
@@ -142,10 +139,7 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     pl::wgmma_registers(v11);
     pl::wgmma_registers(v18);
     pl::wgmma_fence();
-    pl::wgmma_m64n64k16_f32_f16_f16_rs<true>(v11, v18, matrix2 + u64(read1) * 512, true);
-    pl::wgmma_m64n64k16_f32_f16_f16_rs<true, 0, 4>(v11, v18, matrix2 + u64(read1) * 512 + 128, true);
-    pl::wgmma_m64n64k16_f32_f16_f16_rs<true, 0, 8>(v11, v18, matrix2 + u64(read1) * 512 + 256, true);
-    pl::wgmma_m64n64k16_f32_f16_f16_rs<true, 0, 12>(v11, v18, matrix2 + u64(read1) * 512 + 384, true);
+    pl::wgmma_m64n64k16_f32_f16_f16_rs_x4<true>(v11, v18, matrix2 + u64(read1) * 512, matrix2 + u64(read1) * 512 + 128, matrix2 + u64(read1) * 512 + 256, matrix2 + u64(read1) * 512 + 384, true);
     pl::wgmma_commit();
     fill1 = read1;
     read1 = read1 == 3 ? 0 : (read1 + 1);

@@ -58,10 +58,8 @@ PL_KERNEL(384) matmul_kernel(const f16* in0, const f16* in1, f32* out0, PL_TENSO
         if (!v3) pl::check(v0_stored, "outputs[0] is read before anything was stored there");
         pl::wgmma_registers(v0);
         pl::wgmma_fence();
-        pl::wgmma_m64n128k16_f32_f16_f16<false, true>(v0, matrix0 + u64(slot0) * 1024, matrix1 + u64(slot0) * 1024, !v3);
-        pl::wgmma_m64n128k16_f32_f16_f16<false, true>(v0, matrix0 + u64(slot0) * 1024 + 2, matrix1 + u64(slot0) * 1024 + 128, true);
+        pl::wgmma_m64n128k16_f32_f16_f16_x2<false, true>(v0, matrix0 + u64(slot0) * 1024, matrix1 + u64(slot0) * 1024, matrix0 + u64(slot0) * 1024 + 2, matrix1 + u64(slot0) * 1024 + 128, !v3);
         pl::wgmma_commit();
-        pl::wgmma_registers(v0);
         pl::wgmma_wait<1>();
         pl::wgmma_registers(v0);
         v0_stored = true;
@@ -80,10 +78,8 @@ PL_KERNEL(384) matmul_kernel(const f16* in0, const f16* in1, f32* out0, PL_TENSO
       if (!v3) pl::check(v0_stored, "outputs[0] is read before anything was stored there");
       pl::wgmma_registers(v0);
       pl::wgmma_fence();
-      pl::wgmma_m64n128k16_f32_f16_f16<false, true>(v0, matrix0 + u64(slot0) * 1024, matrix1 + u64(slot0) * 1024, !v3);
-      pl::wgmma_m64n128k16_f32_f16_f16<false, true>(v0, matrix0 + u64(slot0) * 1024 + 2, matrix1 + u64(slot0) * 1024 + 128, true);
+      pl::wgmma_m64n128k16_f32_f16_f16_x2<false, true>(v0, matrix0 + u64(slot0) * 1024, matrix1 + u64(slot0) * 1024, matrix0 + u64(slot0) * 1024 + 2, matrix1 + u64(slot0) * 1024 + 128, !v3);
       pl::wgmma_commit();
-      pl::wgmma_registers(v0);
       pl::wgmma_wait<1>();
       pl::wgmma_registers(v0);
       v0_stored = true;

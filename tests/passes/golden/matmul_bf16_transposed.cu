@@ -42,10 +42,8 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0, PL_TEN
       if (!v3) pl::check(v0_stored, "outputs[0] is read before anything was stored there");
       pl::wgmma_registers(v0);
       pl::wgmma_fence();
-      pl::wgmma_m64n64k16_f32_bf16_bf16(v0, matrix0 + u64(slot0) * 512, matrix1 + u64(slot0) * 512, !v3);
-      pl::wgmma_m64n64k16_f32_bf16_bf16(v0, matrix0 + u64(slot0) * 512 + 2, matrix1 + u64(slot0) * 512 + 2, true);
+      pl::wgmma_m64n64k16_f32_bf16_bf16_x2(v0, matrix0 + u64(slot0) * 512, matrix1 + u64(slot0) * 512, matrix0 + u64(slot0) * 512 + 2, matrix1 + u64(slot0) * 512 + 2, !v3);
       pl::wgmma_commit();
-      pl::wgmma_registers(v0);
       pl::wgmma_wait<1>();
       pl::wgmma_registers(v0);
       v0_stored = true;
@@ -71,10 +69,8 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0, PL_TEN
     if (!v3) pl::check(v0_stored, "outputs[0] is read before anything was stored there");
     pl::wgmma_registers(v0);
     pl::wgmma_fence();
-    pl::wgmma_m64n64k16_f32_bf16_bf16(v0, matrix0 + u64(slot0) * 512, matrix1 + u64(slot0) * 512, !v3);
-    pl::wgmma_m64n64k16_f32_bf16_bf16(v0, matrix0 + u64(slot0) * 512 + 2, matrix1 + u64(slot0) * 512 + 2, true);
+    pl::wgmma_m64n64k16_f32_bf16_bf16_x2(v0, matrix0 + u64(slot0) * 512, matrix1 + u64(slot0) * 512, matrix0 + u64(slot0) * 512 + 2, matrix1 + u64(slot0) * 512 + 2, !v3);
     pl::wgmma_commit();
-    pl::wgmma_registers(v0);
     pl::wgmma_wait<1>();
     pl::wgmma_registers(v0);
     v0_stored = true;
