@@ -40,7 +40,7 @@ bool any_of(const lowered::Program& l, const F& is_such) {
 
 bool is_tracked(const lowered::Program& l, BarrierId barrier) {
   return any_of<lowered::Wait>(l, [&](const lowered::Wait& w) {
-    return w.barrier == barrier && std::holds_alternative<lowered::Tracked>(w.phase);
+    return w.barrier == barrier && !std::holds_alternative<lowered::OfIteration>(w.phase);
   });
 }
 
@@ -488,7 +488,8 @@ ExprId Expander::place_address(const lowered::Place& p) {
   return e_.sum(shared_place(p.storage) + slot, u32);
 }
 
-// Of an array a thread has a word of bits, one for each of the barriers.
+// Of an array a thread has a word of bits, one for each of the barriers; of one that it goes round,
+// the phase that those have for which it has yet to wait in this round.
 void Expander::expand_one(const lowered::Wait& w) {
   const ExprId slot = slot_of(w.barrier, w.slot), address = barrier_address(w.barrier, slot);
   const Row function =
@@ -512,6 +513,12 @@ void Expander::expand_one(const lowered::Wait& w) {
   if (slot == no_expr) {
     wait(phase);
     return b_.add(thread::Assign{phase, flipped(phase, one)});
+  }
+  if (std::holds_alternative<lowered::InTurn>(w.phase)) {
+    wait(phase);
+    const std::int64_t last = l_.storages[l_.barriers[w.barrier].storage].shape[0] - 1;
+    const ExprId is_last = e_.plain(Operator::equal, slot, e_.number(last, u32), bool_);
+    return b_.add(thread::Assign{phase, e_.choose(is_last, flipped(phase, one), phase)});
   }
   wait(e_.bits(e_.plain(Operator::shift_right, phase, slot, u32), 1, 0));
   b_.add(thread::Assign{phase, flipped(phase, e_.plain(Operator::shift_left, one, slot, u32))});

@@ -492,6 +492,11 @@ std::int64_t blocks_along(const Graph& g, std::int64_t axes);
 /// Of the blocks that share a copy of such a shape each brings a part along this dimension, the
 /// first that they divide; -1: none, each brings all of it for itself.
 int divided_among(const Extents& shape, std::int64_t blocks);
+/// attr.ints[0] of a BarrierWait, if there is one: the thread waits for the barriers of the array
+/// one after the other, round and round.
+inline constexpr std::int64_t wait_in_turn = 1;
+inline bool waits_in_turn(const Inst& wait) { return !wait.attr.ints.empty(); }
+
 /// Whether blocks of a cluster touch each other's memory, or barriers.
 bool reach_other_blocks(const Graph& g);
 /// Of a BarrierArrive: in which block; no_value: the own one.

@@ -286,6 +286,7 @@ class Printer {
              (at(3) == 1 ? " of warps" : "") + (at(4) == 1 ? " cut" : "");
     case Op::PrintLayout: return " " + std::to_string(at(0)) + " " + quoted(in.attr.text) + text;
     case Op::InlineCuda: text += " " + quoted(in.attr.text); break;
+    case Op::BarrierWait: return text + (waits_in_turn(in) ? " in turn" : "");
     case Op::Dot:
     case Op::Wgmma:
     case Op::WgmmaHeld:

@@ -66,7 +66,10 @@ void expect_copied(const Context& c, Beyond beyond = Beyond::none) {
 }  // namespace
 
 Type rule_barrier(const Context& c) {
-  expect_ints(c, 0);
+  const bool says_turn = c.op == Op::BarrierWait && !c.ints().empty();
+  expect_ints(c, says_turn ? 1 : 0);
+  if (says_turn && c.ints()[0] != wait_in_turn)
+    c.fail("there is no way " + std::to_string(c.ints()[0]) + " to wait");
   expect_barrier(c, 0);
   if (c.op == Op::BarrierArrive && c.args.size() > 2)
     expect_scalar(c, 2, i32, "the rank of the block");

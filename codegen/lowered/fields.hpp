@@ -61,7 +61,7 @@ inline constexpr const char* unit_words[] = {"fma",      "mma_16816", "mma_1688"
                                              "mma_tf32", "wgmma",     "wgmma_promoted"};
 inline constexpr const char* completion_words[] = {"none", "mbarrier", "cp_async_group",
                                                    "bulk_group", "wgmma_group"};
-inline constexpr const char* phase_words[] = {"of_iteration", "tracked"};
+inline constexpr const char* phase_words[] = {"of_iteration", "tracked", "in_turn"};
 inline constexpr const char* sync_words[] = {"program", "block", "cluster"};
 
 // Calls f(name, member) for each member, whose type says how it is spelled.

@@ -308,16 +308,18 @@ struct Arrive {
 };
 
 /// For which completion of a barrier a thread waits: of a ring's, the one that the iteration around
-/// begins behind; or the next of those that it has not waited for.
+/// begins behind; or the next of those that it has not waited for; or that where all waits of the
+/// thread for barriers of the array go round it, so that one number says the phase of all.
 struct OfIteration {};
 struct Tracked {};
+struct InTurn {};
 
 /// All threads of the agent wait for the barrier, of several for that of the `slot`, or of a ring's
 /// of the iteration around.
 struct Wait {
   BarrierId barrier = {};
   ValueId slot = graph::no_value;
-  std::variant<OfIteration, Tracked> phase = OfIteration{};
+  std::variant<OfIteration, Tracked, InTurn> phase = OfIteration{};
   /// A scalar: nobody waits, but all learn there whether they would not have, and have waited then.
   /// One thread tells the others by `scratch`, in shared memory.
   StorageId told = {}, scratch = {};

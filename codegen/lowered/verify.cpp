@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -120,7 +121,11 @@ class Chosen {
     const Barriers& all = l_.barriers[w.barrier];
     if (std::holds_alternative<OfIteration>(w.phase))
       return require(bool(all.ring), "waits for an iteration at a barrier of no ring");
-    require(count(all) <= most_tracked, "waits for one of more barriers than a thread has bits");
+    const bool in_turn = std::holds_alternative<InTurn>(w.phase);
+    require(in_turn || count(all) <= most_tracked,
+            "waits for one of more barriers than a thread has bits");
+    require(goes_round_.try_emplace(w.barrier, in_turn).first->second == in_turn,
+            "waits in turn at barriers for which others wait in any order");
   }
   void look(const Arrive& a) {
     one_of(a.barrier, a.slot);
@@ -155,6 +160,7 @@ class Chosen {
 
   const Program& l_;
   const Statement* at_ = nullptr;
+  std::map<BarrierId, bool> goes_round_;  // of those that are awaited
   std::string found_;
 };
 

@@ -357,9 +357,7 @@ class ByHand {
   void run() {
     switch (inst_.op) {
     case Op::BarrierArrive: return arrive();
-    case Op::BarrierWait:
-      return add(
-          Wait{.barrier = barrier(inst_.args[0]), .slot = inst_.args[1], .phase = Tracked{}});
+    case Op::BarrierWait: return await_barrier();
     case Op::BarrierTest: return test();
     case Op::CopyToShared: return bring();
     case Op::CopyToGlobal:
@@ -419,6 +417,12 @@ class ByHand {
     return any_effect(l_, s, [&](const Effect& e) {
       return e.window || (e.storage && l_.storages[e.storage].in_shared());
     });
+  }
+
+  void await_barrier() {
+    Wait wait{.barrier = barrier(inst_.args[0]), .slot = inst_.args[1], .phase = Tracked{}};
+    if (graph::waits_in_turn(inst_)) wait.phase = InTurn{};
+    add(wait);
   }
 
   // As it changes what is waited for next, it is done whether or not somebody uses what it says.

@@ -116,10 +116,10 @@ void record(Recorder& recorder, Op op, std::vector<ValueId> args, Attr attr, Loc
   recorder.builder().add(op, std::move(args), std::move(attr), {}, at);
 }
 
-void record_barrier(Op op, const Ref& barrier, const char* what, Location at) {
+void record_barrier(Op op, const Ref& barrier, const char* what, Location at, Attr attr = {}) {
   Recorder& recorder = recorder_by_hand(what, at, By::warps_too);
   const OneBarrier one = one_barrier(recorder, barrier, what, at);
-  record(recorder, op, {one.all, one.number}, {}, at);
+  record(recorder, op, {one.all, one.number}, std::move(attr), at);
   recorder.note_write(one.all);
 }
 
@@ -206,6 +206,10 @@ void gpu::barrier_arrive(const Ref& barrier, Location at) {
 
 void gpu::barrier_wait(const Ref& barrier, Location at) {
   record_barrier(Op::BarrierWait, barrier, "barrier_wait", at);
+}
+
+void trace::wait_in_turn(const Ref& barrier, const char* what, Location at) {
+  record_barrier(Op::BarrierWait, barrier, what, at, {{graph::wait_in_turn}});
 }
 
 Effect gpu::barrier_test(const Ref& barrier, const detail::Expression& expression) {

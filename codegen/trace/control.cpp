@@ -418,7 +418,7 @@ void Building::State::start(int count) {
 }
 
 void Building::State::open() {
-  recorder.enter(regions[closed]);
+  recorder.enter(regions[closed], graph::repeats(op));
   graph::Builder builder = recorder.builder();
   if (op == Op::Loop) builder.param(Type::value(i32), at);
   for (std::size_t i = 0; i < carried.size(); ++i) {

@@ -1,6 +1,7 @@
 #include "codegen/trace/over_meshes.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "palladium/error.hpp"
 
@@ -180,6 +181,18 @@ void add_globals(Recorder& recorder) {
   }
 }
 
+namespace {
+
+// In front of all else that the body does.
+void begin_with_zero(graph::Graph& g, RegionId body, ValueId ref, Location at) {
+  std::vector<ValueId> rest = std::exchange(g[body].insts, {});
+  graph::Builder builder{g, body};
+  builder.store(ref, builder.constant(i32, 0, {}, at), graph::no_value, at);
+  g[body].insts.insert(g[body].insts.end(), rest.begin(), rest.end());
+}
+
+}  // namespace
+
 void add_shared(Recorder& recorder) {
   graph::Graph& g = recorder.graph;
   for (const Recorder::Shared& shared : recorder.shared) {
@@ -192,6 +205,7 @@ void add_shared(Recorder& recorder) {
       std::erase(params, ref);
       params.insert(params.begin() + static_cast<std::ptrdiff_t>(at), ref);
     }
+    if (shared.zero) begin_with_zero(g, g.bodies[shared.body].region, shared.ref, shared.at);
     g.mapping.scratch_avals.push_back({{to_shape(shared.type.shape), shared.type.dtype},
                                        true,
                                        shared.type.space,

@@ -57,8 +57,8 @@ gpu::PipelineAllocations allocate(Recorder& recorder, const Blocks& blocks, int 
       recorder.cluster_barriers.emplace_back(recorder.id(found.consumed.back(), what, at),
                                              trace::cluster_groups(recorder, readers, at));
   }
-  for (int i = 0; goes_on && i < 2; ++i)
-    found.counts.push_back(share(Type::ref(i32, {}, Space::regs)));
+  for (int i = 0; goes_on && i < 4; ++i)
+    found.counts.push_back(recorder.ref(recorder.share_counter(at)));
   if (blocks.has_outputs() && computing > 1)
     found.meeting.push_back(share(blocks.barriers({1}, static_cast<std::size_t>(computing))));
   return found;
@@ -83,13 +83,15 @@ class SpecializedLoop {
     LoopOptions options = {};
   };
 
-  bool goes_on() const { return Access::given(options_.pipeline_state); }
+  /// Whether pipelines before have used the same rooms, and others will.
+  bool goes_on() const { return goes_on_; }
   Value apply(Op op, const Value& a, const Value& b) const { return blocks_.apply(op, a, b); }
   void when_(const Value& condition, auto f) const { when(Bound(condition, at_), f); }
 
-  // Of a ring: how many times rooms of it have been filled before that of a step, its room, its
-  // barriers.
+  // Of a ring: how many times rooms of it have been filled before that of a step, ever and since
+  // all of them were free, its room, its barriers.
   Value number(const Ring& ring, const Value& step) const;
+  Value number_since_start(const Ring& ring, const Value& step) const;
   Value room_of(const Ring& ring, const Value& step) const {
     if (turn_.has_value() && ring.follows_grid) return *turn_;
     return apply(Op::Rem, number(ring, step), Value(ring.slots));
@@ -107,10 +109,12 @@ class SpecializedLoop {
   Ref consumed(std::size_t ring, const Value& room) const {
     return allocations_.consumed[ring].at(room, at_);
   }
-  // One of two.
-  Value state_is(int state, int other) const {
+  // If the pipeline is alone, as it is where nothing is said, or its state is this one.
+  void when_alone_or(int state, auto f) const {
+    if (!goes_on() || !Access::given(options_.pipeline_state)) return f();
     const Value& given = Access::value(options_.pipeline_state);
-    return apply(Op::Or, apply(Op::Eq, given, Value(state)), apply(Op::Eq, given, Value(other)));
+    const Value alone = apply(Op::Eq, given, Value(gpu::PipelinePipeline::ALONE));
+    when_(apply(Op::Or, apply(Op::Eq, given, Value(state)), alone), f);
   }
 
   void take_rooms();
@@ -123,6 +127,7 @@ class SpecializedLoop {
   std::vector<Value> repeat(const std::vector<Ref>& given, std::vector<Value> carries);
   std::vector<Value> repeat(const Value& low, const Value& high, const std::vector<Ref>& given,
                             const std::vector<Value>& init);
+  Value end_of_groups(const Value& first, int rooms) const;
   std::vector<Value> repeat_groups(const Value& first, const Value& rest, int rooms,
                                    const std::vector<Ref>& given, const std::vector<Value>& init);
   /// Hands on what each gives to the next; of the last.
@@ -132,6 +137,8 @@ class SpecializedLoop {
                               const std::vector<Value>& carries);
   int rooms_in_turn() const;
   void begin(const Value& step);
+  void await_ready(std::size_t ring, const Value& room) const;
+  bool has_turns(const Ring& ring) const;
   std::vector<Ref> refs(const Value& step) const;
   void end(const Value& step);
   void release(std::size_t ring, const Value& step) const;
@@ -146,12 +153,14 @@ class SpecializedLoop {
   PipelineBody& body_;
   const gpu::EmitPipelineWarpSpecializedOptions& options_;
   Location at_;
+  bool goes_on_, repeats_;
   Blocks blocks_;
   gpu::PipelineAllocations allocations_;
   Value thread_;
-  Value steps_before_, runs_before_;  // over these allocations; none is 0
-  std::vector<Value> rooms_;          // that this step has of each operand
-  std::optional<Value> turn_;         // its number among those of a group, which is its room's
+  Value steps_before_, runs_before_;      // over these allocations; none is 0
+  Value steps_at_start_, runs_at_start_;  // of these those when all rooms were free
+  std::vector<Value> rooms_;              // that this step has of each operand
+  std::optional<Value> turn_;             // its number among those of a group, which is its room's
   bool has_computed_ = false;
 };
 
@@ -163,7 +172,9 @@ SpecializedLoop::SpecializedLoop(Recorder& recorder, PipelineBody& body,
       body_(body),
       options_(o),
       at_(at),
-      blocks_(blocks_of(recorder, o, arrays, allocations != nullptr, at)),
+      goes_on_(allocations != nullptr),
+      repeats_(recorder.repeats()),
+      blocks_(blocks_of(recorder, o, arrays, goes_on_, at)),
       allocations_(allocations != nullptr
                        ? *allocations
                        : allocate(recorder, blocks_, std::max(1, o.num_compute_wgs), false, at)) {
@@ -181,7 +192,7 @@ SpecializedLoop::SpecializedLoop(Recorder& recorder, PipelineBody& body,
     if (!blocks_.operands[i].spec.collective_axes.empty())
       blocks_.fail(blocks_.operands[i].name + " is an output, which blocks do not share");
   if (blocks_.rings.empty()) blocks_.fail("expected an input that is copied");
-  if (goes_on() && allocations == nullptr)
+  if (Access::given(o.pipeline_state) && allocations == nullptr)
     blocks_.fail("Pipeline state should not be set when using automatic allocation.");
   take_rooms();
   thread_ = axis_index(threads.name.c_str(), at);
@@ -225,15 +236,24 @@ Value SpecializedLoop::number(const Ring& ring, const Value& step) const {
   return ring.follows_grid ? apply(Op::Add, steps_before_, step) : runs_before_;
 }
 
+Value SpecializedLoop::number_since_start(const Ring& ring, const Value& step) const {
+  if (!goes_on()) return number(ring, step);
+  return apply(Op::Sub, number(ring, step), ring.follows_grid ? steps_at_start_ : runs_at_start_);
+}
+
+// Rooms have their turns one after the other whatever starts and stops, and so have the phases of
+// their barriers.
 void SpecializedLoop::begin_counts() {
   if (!goes_on()) return;
   const std::vector<Ref>& counts = allocations_.counts;
-  when_(state_is(gpu::PipelinePipeline::START, gpu::PipelinePipeline::ALONE), [&] {
-    palladium::store(counts[0], Value(0));
-    palladium::store(counts[1], Value(0));
-  });
   steps_before_ = load(counts[0]);
   runs_before_ = load(counts[1]);
+  when_alone_or(gpu::PipelinePipeline::START, [&] {
+    palladium::store(counts[2], steps_before_);
+    palladium::store(counts[3], runs_before_);
+  });
+  steps_at_start_ = load(counts[2]);
+  runs_at_start_ = load(counts[3]);
 }
 
 void SpecializedLoop::end_counts() const {
@@ -256,13 +276,9 @@ void SpecializedLoop::copy_ahead() const {
   fill_all(false, Value(0));
   palladium::loop(Bound(0, at_), Bound(blocks_.steps, at_),
                   [&](Index step) { fill_all(true, step); });
-  const auto await_rings = [&] {
+  when_alone_or(gpu::PipelinePipeline::STOP, [&] {
     for (std::size_t r = 0; r < blocks_.rings.size(); ++r) await_all(r);
-  };
-  if (goes_on())
-    when_(state_is(gpu::PipelinePipeline::STOP, gpu::PipelinePipeline::ALONE), await_rings);
-  else
-    await_rings();
+  });
 }
 
 // The first time a room is free.
@@ -273,20 +289,23 @@ void SpecializedLoop::fill(std::size_t r, const Value& step) const {
       !goes_on() &&
       (!ring.follows_grid || (blocks_.known_steps && *blocks_.known_steps <= ring.slots));
   if (!are_all_free)
-    when_(apply(Op::Ge, number(ring, step), Value(ring.slots)),
+    when_(apply(Op::Ge, number_since_start(ring, step), Value(ring.slots)),
           [&] { gpu::barrier_wait(consumed(r, room), at_); });
   blocks_.fetch(ring, step, room, ready(r, room));
 }
 
-// Whoever fills rooms next finds them free.
+// Whoever fills rooms next finds them free: the last ones that were filled are awaited, the first
+// of them first.
 void SpecializedLoop::await_all(std::size_t r) const {
   const Ring& ring = blocks_.rings[r];
-  const Value one = Value(1);
-  const Value filled =
-      ring.follows_grid ? number(ring, blocks_.steps) : apply(Op::Add, number(ring, Value(0)), one);
-  for (int room = 0; room < ring.slots; ++room)
-    when_(apply(Op::Lt, Value(room), filled),
-          [&] { gpu::barrier_wait(consumed(r, Value(room)), at_); });
+  const Value steps = blocks_.steps, own(ring.follows_grid ? 0 : 1);
+  const Value all = apply(Op::Add, number(ring, steps), own);
+  const Value filled = apply(Op::Add, number_since_start(ring, steps), own);
+  for (int back = ring.slots; back > 0; --back)
+    when_(apply(Op::Le, Value(back), filled), [&] {
+      const Value room = apply(Op::Rem, apply(Op::Sub, all, Value(back)), Value(ring.slots));
+      gpu::barrier_wait(consumed(r, room), at_);
+    });
 }
 
 // ---- threads that compute
@@ -350,23 +369,44 @@ int SpecializedLoop::rooms_in_turn() const {
   return goes_on_behind && !are_few ? rooms : 1;
 }
 
-// Steps until the first room has its turn, groups of steps that go through all rooms, the rest.
+// Groups of steps that go through all rooms, and the steps that are left; before them, where a
+// pipeline goes on, the steps until the first room has its turn, which have the same text.
 std::vector<Value> SpecializedLoop::repeat(const std::vector<Ref>& given,
                                            std::vector<Value> carries) {
   const Value zero(0), &steps = blocks_.steps;
   const int rooms = rooms_in_turn();
   if (rooms == 1) return repeat(zero, steps, given, carries);
-  Value first = zero;
-  if (goes_on()) {
-    const Value used = apply(Op::Rem, steps_before_, Value(rooms));
-    const Value left = apply(Op::Rem, apply(Op::Sub, Value(rooms), used), Value(rooms));
-    first = apply(Op::Max, apply(Op::Min, steps, left), zero);
-    carries = repeat(zero, first, given, carries);
+  if (!goes_on()) {
+    const Value rest = end_of_groups(zero, rooms);
+    carries = repeat_groups(zero, rest, rooms, given, carries);
+    return repeat(rest, steps, given, carries);
   }
-  const Value groups = apply(Op::Div, apply(Op::Sub, steps, first), Value(rooms));
-  const Value rest = apply(Op::Add, first, apply(Op::Mul, groups, Value(rooms)));
-  carries = repeat_groups(first, rest, rooms, given, carries);
-  return repeat(rest, steps, given, carries);
+  const Value used = apply(Op::Rem, steps_before_, Value(rooms));
+  const Value left = apply(Op::Rem, apply(Op::Sub, Value(rooms), used), Value(rooms));
+  const auto behind = [](const Value& from, const Value& until, const std::vector<Value>& rest) {
+    std::vector<Value> all{from, until};
+    all.insert(all.end(), rest.begin(), rest.end());
+    return all;
+  };
+  const std::vector<Value> init = behind(zero, apply(Op::Min, steps, left), carries);
+  const auto count = static_cast<int>(init.size());
+  Building loop(init.data(), count, Expression(at_));
+  const Value is_left = apply(Op::Lt, loop.carry(0), steps);
+  loop.close(&is_left, 1);
+  const Value from = loop.carry(0), until = loop.carry(1);
+  for (int i = 2; i < count; ++i) carries[static_cast<std::size_t>(i) - 2] = loop.carry(i);
+  carries = repeat(from, until, given, carries);
+  const Value rest = end_of_groups(until, rooms);
+  loop.close(behind(rest, steps, repeat_groups(until, rest, rooms, given, carries)).data(), count);
+  for (int i = 2; i < count; ++i) carries[static_cast<std::size_t>(i) - 2] = loop.result(i);
+  return carries;
+}
+
+/// Behind the last whole group from `first` on.
+Value SpecializedLoop::end_of_groups(const Value& first, int rooms) const {
+  const Value groups = apply(Op::Div, apply(Op::Sub, blocks_.steps, first), Value(rooms));
+  const Value end = apply(Op::Add, first, apply(Op::Mul, groups, Value(rooms)));
+  return apply(Op::Min, end, blocks_.steps);  // as it is: of steps it is known that there is room
 }
 
 std::vector<Value> SpecializedLoop::repeat_groups(const Value& first, const Value& rest, int rooms,
@@ -422,8 +462,7 @@ void SpecializedLoop::begin(const Value& step) {
   for (std::size_t r = 0; r < blocks_.rings.size(); ++r) {
     const Ring& ring = blocks_.rings[r];
     const Value room = room_of(ring, step);
-    if (ring.follows_grid && !options_.manual_ready_barriers)
-      gpu::barrier_wait(ready(r, room), at_);
+    if (ring.follows_grid && !options_.manual_ready_barriers) await_ready(r, room);
     for (const std::size_t i : ring.inputs) rooms_[i] = room;
   }
   for (std::size_t i = blocks_.inputs; i < blocks_.operands.size(); ++i)
@@ -432,6 +471,20 @@ void SpecializedLoop::begin(const Value& step) {
 }
 
 // Blocks, then the barriers that the body itself knows of.
+void SpecializedLoop::await_ready(std::size_t ring, const Value& room) const {
+  if (has_turns(blocks_.rings[ring]))
+    trace::wait_in_turn(ready(ring, room), "barrier_wait", at_);
+  else
+    gpu::barrier_wait(ready(ring, room), at_);
+}
+
+// Whether each first room follows a last one: steps go on with the next room, or end with the last.
+bool SpecializedLoop::has_turns(const Ring& ring) const {
+  if (ring.slots == 1) return false;
+  return goes_on() || !repeats_ ||
+         (blocks_.known_steps && *blocks_.known_steps % ring.slots == 0);
+}
+
 std::vector<Ref> SpecializedLoop::refs(const Value& step) const {
   std::vector<Ref> all = blocks_.blocks_of(rooms_);
   for (std::size_t r = 0; options_.manual_ready_barriers && r < blocks_.rings.size(); ++r)

@@ -80,10 +80,12 @@ void Recorder::sync() {
   region_of_.resize(graph.insts.size(), here);
 }
 
-void Recorder::enter(RegionId region) {
+void Recorder::enter(RegionId region, bool repeats) {
   sync();
-  open_.push_back({region, {}, {}});
+  open_.push_back({region, {}, {}, repeats});
 }
+
+bool Recorder::repeats() const { return std::ranges::any_of(open_, &Open::repeats); }
 
 Touched Recorder::leave() {
   sync();
@@ -274,6 +276,12 @@ ValueId Recorder::global(std::size_t number) {
 ValueId Recorder::share(const Type& type, Location at) {
   shared.push_back({type, at, body, late_parameter(type, at)});
   return shared.back().ref;
+}
+
+ValueId Recorder::share_counter(Location at) {
+  const ValueId ref = share(Type::ref(i32, {}, Space::regs), at);
+  shared.back().zero = true;
+  return ref;
 }
 
 // Behind all parameters of the body.

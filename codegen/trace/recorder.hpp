@@ -108,6 +108,7 @@ class Recorder {
     Location at;
     std::size_t body = 0;
     ValueId ref = graph::no_value;
+    bool zero = false;  // a number that is 0 when the body begins
   };
   std::vector<Shared> shared;
   /// Of root Refs of barriers that are a ClusterBarrier: groups of cluster axes, by number.
@@ -128,10 +129,13 @@ class Recorder {
 
   // ---- Regions
 
-  void enter(RegionId region);
+  /// `repeats`: it is run any number of times.
+  void enter(RegionId region, bool repeats = false);
   /// Closes the innermost region; values recorded in it can no longer be used.
   Touched leave();
   std::size_t depth() const { return open_.size(); }
+  /// Whether what is recorded now may be run several times.
+  bool repeats() const;
   /// Abandons regions down to this depth (an exception passes through them).
   void unwind(std::size_t depth);
   graph::Builder builder() { return {graph, open_.back().region}; }
@@ -196,6 +200,8 @@ class Recorder {
   ValueId global(std::size_t number);
   /// The Ref of fresh memory of the block, in the body that is recorded.
   ValueId share(const Type& type, Location at);
+  /// The same of a number, in registers of each thread, that is 0 when the body begins.
+  ValueId share_counter(Location at);
   int memory_of(ValueId ref) const;
   /// CompileError for a view of what is read only, or of an input that is aliased to no output.
   void expect_writable(ValueId view, const char* what, Location at) const;
@@ -229,6 +235,7 @@ class Recorder {
     RegionId region;
     std::vector<Marked> marks;
     Touched touched;
+    bool repeats = false;
   };
 
   ValueId late_parameter(const Type& type, Location at);

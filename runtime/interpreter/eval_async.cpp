@@ -43,6 +43,25 @@ Barrier& barrier_of(Frame& f, ValueId v, ValueId all, ValueId which) {
   return barrier_of(f, v, all, which, f);
 }
 
+// Threads have waited for those in front of it once more than for it, and for those behind it as
+// many times.
+void expect_turn(Frame& f, ValueId v, Barrier& b, const Inst& wait) {
+  const SemaphoreUser user = user_of(f, v, b.name);
+  const auto waited = [&](const Barrier& of) {
+    return Semaphores::waited(of, f.position.thread, user);
+  };
+  const Window& window = *f.view(wait.args[0]).window;
+  const std::int64_t own = f.number(wait.args[1]),
+                     count = graph::element_count(f.type(wait.args[0]).shape);
+  for (std::int64_t other = 0; other < count; ++other) {
+    const auto found = f.barriers->find({&window, other});
+    const std::int64_t phases = found == f.barriers->end() ? 0 : waited(found->second);
+    if (phases != waited(b) + (other < own ? 1 : 0))
+      throw InternalError(
+          fmt::format("barrier_wait in turn: {} is not the one that is next", b.name));
+  }
+}
+
 }  // namespace
 
 Frame& in_block(Frame& f, ValueId by, ValueId rank) {
@@ -81,6 +100,7 @@ void eval_BarrierArrive(Frame& f, ValueId v, const Inst& inst) {
 
 void eval_BarrierWait(Frame& f, ValueId v, const Inst& inst) {
   Barrier& b = barrier_of(f, v, inst.args[0], inst.args[1]);
+  if (graph::waits_in_turn(inst)) expect_turn(f, v, b, inst);
   f.semaphores->wait(b, f.position.thread, user_of(f, v, b.name));
 }
 

@@ -122,6 +122,13 @@ bool Semaphores::test(Barrier& b, std::int64_t thread, const SemaphoreUser& user
   return true;
 }
 
+std::int64_t Semaphores::waited(const Barrier& b, std::int64_t thread, const SemaphoreUser& user) {
+  const auto found = b.seen.find(thread);
+  return found == b.seen.end()
+             ? 0
+             : found->second.phases[static_cast<std::size_t>(std::max(user.warp, 0))];
+}
+
 void Semaphores::check_end(const Barrier& b, Location at) {
   // A warp that has never waited need not, where another of its thread does.
   for (const auto& [number, seen] : b.seen)

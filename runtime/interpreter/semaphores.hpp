@@ -56,6 +56,8 @@ class Semaphores {
   /// Of the thread of that number. CompileError where it has missed a completion.
   void wait(Barrier& b, std::int64_t thread, const SemaphoreUser& user);
   bool test(Barrier& b, std::int64_t thread, const SemaphoreUser& user);
+  /// How many completions the thread has waited for.
+  static std::int64_t waited(const Barrier& b, std::int64_t thread, const SemaphoreUser& user);
   /// CompileError where somebody who waits has not done so for each completion.
   static void check_end(const Barrier& b, Location at);
 

@@ -1,4 +1,5 @@
 // emit_pipeline_warp_specialized: a thread that copies beside those that compute.
+#include "codegen/trace/clusters.hpp"
 #include "tests/mosaic/mosaic.hpp"
 
 using namespace palladium;
@@ -343,6 +344,160 @@ TEST_CASE("pipelines of a loop whose state is a value use the same rooms") {
     if (target == Target::interpreter)
       CHECK_THAT(verdict_of(k, {ShapeDtype{{256, 96}, f32}}), StartsWith("good"));
   });
+}
+
+/// Pipelines over the same rooms: the first number is of rooms, the others are steps of each.
+/// `repeated`: all of that several times, in a loop, the last of them with a step less each time.
+struct Turns {
+  int rooms;
+  std::vector<std::int64_t> steps;
+  int repeated = 1;
+};
+
+// Each adds what it has found to what was before, three times: in whose order blocks come shows.
+std::int32_t in_order(const Turns& t, std::int64_t element) {
+  std::uint32_t sum = 0;
+  for (int again = 0; again < t.repeated; ++again)
+    for (std::size_t p = 0; p < t.steps.size(); ++p)
+      for (std::int64_t i = 0; i < t.steps[p] - (p + 1 == t.steps.size() ? again : 0); ++i)
+        sum = sum * 3 + static_cast<std::uint32_t>(i * 2048 + element);
+  return static_cast<std::int32_t>(sum);
+}
+
+TEST_CASE("rooms have their turns whatever number of steps pipelines have, start and stop with") {
+  using State = gpu::PipelinePipeline;
+  // Two pipelines that go on, one alone, two that go on: START, STOP, ALONE, START, STOP.
+  const int states[] = {State::START, State::STOP, State::ALONE, State::START, State::STOP};
+  std::vector<Turns> all;
+  for (const int rooms : {2, 3, 4})
+    for (const std::vector<std::int64_t>& steps : std::vector<std::vector<std::int64_t>>{
+             {1, 1, 1, 1, 1}, {4, 5, 7, 3, 8}, {2, 1, 6, 1, 9}, {3, 3, 3, 3, 3}})
+      all.push_back({rooms, steps, 1 + static_cast<int>(steps[0] % 2) * 2});
+  for (const Turns& t : all) {
+    INFO(t.rooms << " rooms, " << t.repeated << " times " << t.steps[0] << ", " << t.steps[1]);
+    for_each_target("turns", [&](Target target) {
+      const Kernel k = gpu::kernel(
+          [=](Ref x, Ref o) {
+            const Value wg = axis_index("wg");
+            const auto pipeline = [=](MaybeValue state, const Index& steps) {
+              return gpu::emit_pipeline_warp_specialized(
+                  [=](Steps, Ref in, Value sum) {
+                    return sum * 3 + in[{half(wg, 64), _}];
+                  },
+                  {.grid = {steps},
+                   .in_specs = {BlockSpec{{64, 32},
+                                          [](Index i) {
+                                            return Indices{i, 0};
+                                          },
+                                          {.delay_release = 1}}},
+                   .max_concurrent_steps = t.rooms,
+                   .wg_axis = "wg",
+                   .num_compute_wgs = 2,
+                   .pipeline_state = state,
+                   .compute_context = [=](const gpu::PipelineRun& run) {
+                     o[{half(wg, 64), _}] = run(Value(o[{half(wg, 64), _}]));
+                   }});
+            };
+            const gpu::PipelineAllocations rooms = pipeline({}, 9).get_allocations(x);
+            pl::when(wg != 2, [&] { o[{half(wg, 64), _}] = zeros({32, 32}, i32); });
+            pl::loop(0, t.repeated, [&](Index again) {
+              for (std::size_t i = 0; i + 1 < t.steps.size(); ++i)
+                pipeline(states[i], t.steps[i])(rooms, x);
+              pipeline(State::STOP, maximum(t.steps.back() - again, 0))(rooms, x);
+            });
+          },
+          block("turns", {{64, 32}, i32}));
+      const Array x = make_array<std::int32_t>({576, 32}, [](std::int64_t i) { return i; });
+      const std::vector<std::int32_t> sums = elements<std::int32_t>(k.on(target)(on(target, x)));
+      bool right = true;
+      for (std::size_t i = 0; i < sums.size(); ++i)
+        right = right && sums[i] == in_order(t, static_cast<std::int64_t>(i));
+      CHECK(right);
+      if (target == Target::interpreter)
+        CHECK_THAT(verdict_of(k, {ShapeDtype{{576, 32}, i32}}), StartsWith("good"));
+    });
+  }
+}
+
+// Rooms of its own begin anew: one number says the phase of all only where each time ends with the
+// last room, or there is one time.
+TEST_CASE("pipelines with rooms of their own agree where they are run again by a loop") {
+  for (const int rooms : {2, 3})
+    for (const std::int64_t steps : {1, 2, 3, 4, 6, 7})
+      for (const int times : {1, 3}) {
+        INFO(rooms << " rooms, " << times << " times " << steps);
+        const Turns t{rooms, std::vector<std::int64_t>(static_cast<std::size_t>(times), steps)};
+        for_each_target("again", [&](Target target) {
+          const Kernel k = gpu::kernel(
+              [=](Ref x, Ref o) {
+                const Value wg = axis_index("wg");
+                pl::when(wg != 2, [&] { o[{half(wg, 64), _}] = zeros({32, 32}, i32); });
+                const auto run = [&] {
+                  gpu::emit_pipeline_warp_specialized(
+                      [=](Steps, Ref in, Value sum) {
+                        return sum * 3 + in[{half(wg, 64), _}];
+                      },
+                      {.grid = {steps},
+                       .in_specs = {BlockSpec{{64, 32},
+                                              [](Index i) {
+                                                return Indices{i, 0};
+                                              },
+                                              {.delay_release = 1}}},
+                       .max_concurrent_steps = rooms,
+                       .wg_axis = "wg",
+                       .num_compute_wgs = 2,
+                       .compute_context = [=](const gpu::PipelineRun& pipeline) {
+                         o[{half(wg, 64), _}] = pipeline(Value(o[{half(wg, 64), _}]));
+                       }})(x);
+                };
+                if (times == 1)
+                  run();
+                else
+                  pl::loop(0, times, [&](Index) { run(); });
+              },
+              block("again", {{64, 32}, i32}));
+          const Array x = make_array<std::int32_t>({576, 32}, [](std::int64_t i) { return i; });
+          const std::vector<std::int32_t> sums =
+              elements<std::int32_t>(k.on(target)(on(target, x)));
+          bool right = true;
+          for (std::size_t i = 0; i < sums.size(); ++i)
+            right = right && sums[i] == in_order(t, static_cast<std::int64_t>(i));
+          CHECK(right);
+          if (target != Target::interpreter) return;
+          const std::vector<ArgType> of{ShapeDtype{{576, 32}, i32}};
+          CHECK_THAT(verdict_of(k, of), StartsWith("good"));
+          const std::int64_t used = std::min<std::int64_t>(rooms, steps);
+          const bool is_whole = used > 1 && (times == 1 || steps % used == 0);
+          CHECK((k.lower(of).graph().find("in turn") != std::string::npos) == is_whole);
+        });
+      }
+}
+
+TEST_CASE("waits in turn that are not, or stand beside others, are told") {
+  const auto told = [](const std::vector<int>& waits, bool others) {
+    return refused([&] {
+      const auto body = [waits, others](Ref o, Ref barriers) {
+        for (const int room : waits) {
+          gpu::barrier_arrive(barriers.at(room));
+          trace::wait_in_turn(barriers.at(room), "barrier_wait", {});
+        }
+        if (others) {
+          gpu::barrier_arrive(barriers.at(0));
+          gpu::barrier_wait(barriers.at(0));
+        }
+        o[_] = zeros({8}, f32);
+      };
+      const Kernel k = gpu::kernel(body, {.name = "turns",
+                                          .out_type = {{8}, f32},
+                                          .scratch_types = {gpu::Barrier({.num_barriers = 2})}});
+      if (others) (void)k.lower().cuda_source({.arch = "sm_90a"});
+      k.on(Target::interpreter)();
+    });
+  };
+  CHECK(told({0, 1, 0, 1}, false) == "");
+  CHECK_THAT(told({1}, false), ContainsSubstring("scratch[0][1] is not the one that is next"));
+  CHECK_THAT(told({0, 0}, false), ContainsSubstring("scratch[0][0] is not the one that is next"));
+  CHECK_THAT(told({0, 1}, true), ContainsSubstring("waits in turn at barriers for which others"));
 }
 
 std::string traced(gpu::EmitPipelineWarpSpecializedOptions options, int threads = 3) {

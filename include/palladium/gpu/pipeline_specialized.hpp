@@ -112,7 +112,8 @@ struct EmitPipelineWarpSpecializedOptions {
 struct PipelineAllocations {
   std::vector<Ref> rooms = {};  ///< of blocks
   std::vector<Ref> ready = {}, consumed = {};
-  std::vector<Ref> counts = {};   ///< of steps and pipelines so far, in registers
+  /// Of steps and pipelines so far, and of those before the last start, in registers.
+  std::vector<Ref> counts = {};
   std::vector<Ref> meeting = {};  ///< of computing threads
 };
 
