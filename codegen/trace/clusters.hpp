@@ -18,8 +18,8 @@ int arrivals_of(const Recorder& recorder, const Scoped& barrier, Location at);
 /// The ranks of the other blocks at whose barrier a block arrives.
 std::vector<ValueId> ranks_told(Recorder& recorder, const ClusterGroups& groups, Location at);
 
-/// barrier_wait for the barriers of an array one after the other, round and round: what all waits of
-/// a thread for this array must be.
+/// barrier_wait for the barriers of an array one after the other, round and round: where all waits
+/// of a thread for this array are such, one number says the phase of all.
 void wait_in_turn(const Ref& barrier, const char* what, Location at);
 
 /// A bit for each of these cluster axes.

@@ -1,6 +1,7 @@
 #include "codegen/trace/over_meshes.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "palladium/error.hpp"
@@ -179,6 +180,16 @@ void add_globals(Recorder& recorder) {
     ++g.mapping.num_outputs;
     ++g.num_globals;
   }
+}
+
+void settle_turns(graph::Graph& g) {
+  std::set<ValueId> in_any_order;
+  const auto array = [&](const graph::Inst& wait) { return g.root(wait.args[0]); };
+  for (const graph::Inst& i : g.insts)
+    if ((i.op == Op::BarrierWait && !graph::waits_in_turn(i)) || i.op == Op::BarrierTest)
+      in_any_order.insert(array(i));
+  for (graph::Inst& i : g.insts)
+    if (i.op == Op::BarrierWait && in_any_order.contains(array(i))) i.attr = {};
 }
 
 namespace {

@@ -23,6 +23,8 @@ void insert_captured(Recorder& recorder, std::size_t c, const Extents& extents);
 
 /// Makes the recorder's globals outputs of the graph, behind all others, with their block mappings.
 void add_globals(Recorder& recorder);
+/// Forgets that waits go round an array of barriers for which others wait in any order.
+void settle_turns(graph::Graph& g);
 /// Makes memory that scopes share among threads scratch of the kernel.
 void add_shared(Recorder& recorder);
 

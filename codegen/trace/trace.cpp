@@ -62,6 +62,7 @@ graph::Graph Tracer::run(std::span<const Body> bodies) {
     add_captured();
     add_globals(recorder_);
     add_shared(recorder_);
+    settle_turns(g);
     specs_.resize(g.mapping.block_mappings.size(), &whole_array());
   }
   graph::bind_grid(g);

@@ -241,6 +241,10 @@ TEST_CASE("which of several barriers, slots and blocks is meant is said, and the
         "chosen: wait waits for an iteration at a barrier of no ring");
   CHECK(by_hand("dtype=u64 shape=[2] row_stride=2", "dtype=u64 shape=[33] row_stride=33") ==
         "chosen: wait waits for one of more barriers than a thread has bits");
+  const std::string wait = "        wait barrier=m0 slot=%14 phase=";
+  CHECK(by_hand(wait + "tracked\n", wait + "in_turn\n") == "");
+  CHECK(by_hand(wait + "tracked\n", wait + "tracked\n" + wait + "in_turn\n") ==
+        "chosen: wait waits in turn at barriers for which others wait in any order");
   CHECK(by_hand("slot=%17 bytes=16384", "slot=%17 bytes=16384 back=1") ==
         "chosen: arrive arrives for an iteration before at a barrier of no ring");
   CHECK(by_hand("shape=[64,64] of=%23 row_stride=64 swizzle=128 fetched ring=r0",
