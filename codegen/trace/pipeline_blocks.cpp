@@ -95,7 +95,8 @@ void Blocks::set_steps(int slots) {
       product *= n;
     }
     is_known = is_known && is_literal(size);
-    steps = apply(Op::Mul, steps, size);
+    // Who counts steps over several pipelines counts none for less than none.
+    steps = apply(Op::Mul, steps, is_literal(size) ? size : apply(Op::Max, size, Value(0)));
   }
   if (!is_known) return;
   if (product > INT32_MAX) fail("a pipeline has at most 2^31 - 1 steps");

@@ -26,7 +26,8 @@ gpu::KernelOptions block(const char* name, OutType out) {
 Idx half(const Value& wg) { return ds(wg * 32, 32); }
 
 /// Pipelines over the same rooms: the first number is of rooms, the others are steps of each.
-/// `repeated`: all of that several times, in a loop, the last of them with a step less each time.
+/// `repeated`: all of that several times, in a loop, the last of them with a step less each time, down to
+/// less than none.
 struct Turns {
   int rooms;
   std::vector<std::int64_t> steps;
@@ -82,7 +83,7 @@ TEST_CASE("rooms have their turns whatever number of steps pipelines have, start
             pl::loop(0, t.repeated, [&](Index again) {
               for (std::size_t i = 0; i + 1 < t.steps.size(); ++i)
                 pipeline(states[i], t.steps[i])(rooms, x);
-              pipeline(State::STOP, maximum(t.steps.back() - again, 0))(rooms, x);
+              pipeline(State::STOP, t.steps.back() - again)(rooms, x);
             });
           },
           block("turns", {{64, 32}, i32}));
