@@ -26,8 +26,8 @@ gpu::KernelOptions block(const char* name, OutType out) {
 Idx half(const Value& wg) { return ds(wg * 32, 32); }
 
 /// Pipelines over the same rooms: the first number is of rooms, the others are steps of each.
-/// `repeated`: all of that several times, in a loop, the last of them with a step less each time, down to
-/// less than none.
+/// `repeated`: all of that several times, in a loop, the last of them with a step less each time,
+/// down to less than none.
 struct Turns {
   int rooms;
   std::vector<std::int64_t> steps;
@@ -42,6 +42,28 @@ std::int32_t in_order(const Turns& t, std::int64_t element) {
       for (std::int64_t i = 0; i < t.steps[p] - (p + 1 == t.steps.size() ? again : 0); ++i)
         sum = sum * 3 + static_cast<std::uint32_t>(i * 2048 + element);
   return static_cast<std::int32_t>(sum);
+}
+
+/// A pipeline over blocks of 64 rows, of which each thread adds its half to three times what o was.
+auto summed(Ref o, int rooms, const Index& steps, MaybeValue state) {
+  const Value wg = axis_index("wg");
+  return gpu::emit_pipeline_warp_specialized(
+      [=](Steps, Ref in, Value sum) {
+        return sum * 3 + in[{half(wg), _}];
+      },
+      {.grid = {steps},
+       .in_specs = {BlockSpec{{64, 32},
+                              [](Index i) {
+                                return Indices{i, 0};
+                              },
+                              {.delay_release = 1}}},
+       .max_concurrent_steps = rooms,
+       .wg_axis = "wg",
+       .num_compute_wgs = 2,
+       .pipeline_state = state,
+       .compute_context = [=](const gpu::PipelineRun& pipeline) {
+         o[{half(wg), _}] = pipeline(Value(o[{half(wg), _}]));
+       }});
 }
 
 TEST_CASE("rooms have their turns whatever number of steps pipelines have, start and stop with") {
@@ -60,23 +82,7 @@ TEST_CASE("rooms have their turns whatever number of steps pipelines have, start
           [=](Ref x, Ref o) {
             const Value wg = axis_index("wg");
             const auto pipeline = [=](MaybeValue state, const Index& steps) {
-              return gpu::emit_pipeline_warp_specialized(
-                  [=](Steps, Ref in, Value sum) {
-                    return sum * 3 + in[{half(wg), _}];
-                  },
-                  {.grid = {steps},
-                   .in_specs = {BlockSpec{{64, 32},
-                                          [](Index i) {
-                                            return Indices{i, 0};
-                                          },
-                                          {.delay_release = 1}}},
-                   .max_concurrent_steps = t.rooms,
-                   .wg_axis = "wg",
-                   .num_compute_wgs = 2,
-                   .pipeline_state = state,
-                   .compute_context = [=](const gpu::PipelineRun& run) {
-                     o[{half(wg), _}] = run(Value(o[{half(wg), _}]));
-                   }});
+              return summed(o, t.rooms, steps, state);
             };
             const gpu::PipelineAllocations rooms = pipeline({}, 9).get_allocations(x);
             pl::when(wg != 2, [&] { o[{half(wg), _}] = zeros({32, 32}, i32); });
@@ -112,24 +118,7 @@ TEST_CASE("pipelines with rooms of their own agree where they are run again by a
               [=](Ref x, Ref o) {
                 const Value wg = axis_index("wg");
                 pl::when(wg != 2, [&] { o[{half(wg), _}] = zeros({32, 32}, i32); });
-                const auto run = [&] {
-                  gpu::emit_pipeline_warp_specialized(
-                      [=](Steps, Ref in, Value sum) {
-                        return sum * 3 + in[{half(wg), _}];
-                      },
-                      {.grid = {steps},
-                       .in_specs = {BlockSpec{{64, 32},
-                                              [](Index i) {
-                                                return Indices{i, 0};
-                                              },
-                                              {.delay_release = 1}}},
-                       .max_concurrent_steps = rooms,
-                       .wg_axis = "wg",
-                       .num_compute_wgs = 2,
-                       .compute_context = [=](const gpu::PipelineRun& pipeline) {
-                         o[{half(wg), _}] = pipeline(Value(o[{half(wg), _}]));
-                       }})(x);
-                };
+                const auto run = [&] { summed(o, rooms, steps, {})(x); };
                 if (times == 1)
                   run();
                 else
