@@ -3,12 +3,14 @@
 // predicts of them: one line for each case, all in one run. Without a GPU it says so; peers that
 // are missing are left out.
 #include <cstdio>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "benchmarks/gpu_peers.hpp"
 #include "benchmarks/gpu_timing.hpp"
+#include "codegen/base/format.hpp"
 #include "examples/mosaic/attention.hpp"
 #include "examples/mosaic/matmul.hpp"
 #include "palladium/ops/add.hpp"
@@ -66,12 +68,19 @@ Case attention(std::int64_t d, bool causal) {
           4.0 * batch * heads * length * length * static_cast<double>(d) / (causal ? 2 : 1)};
 }
 
-// Twice as many columns in a block.
-Case matmul_in_wide_blocks(std::int64_t n) {
+// Of m rows, n columns and a depth of k; and not in blocks that are chosen for that.
+void add_matmuls(std::vector<Case>& all, std::int64_t m, std::int64_t n, std::int64_t k) {
   Case c = matmul(n, f16, "matmul_f16");
-  c.peer = std::exchange(c.name, c.name + "_n256");
-  c.kernel = ops::matmul({.out_dtype = f16, .block_n = 256});
-  return c;
+  if (m != n || k != n) {
+    c.name = fmt::format("matmul_f16_{}x{}x{}", m, n, k);
+    c.inputs = {{{m, k}, f16}, {{k, n}, f16}};
+    c.output = {{m, n}, f16};
+    c.flops = 2.0 * static_cast<double>(m * n * k);
+  }
+  all.push_back(c);
+  c.peer = std::exchange(c.name, c.name + "_b128");
+  c.kernel = ops::matmul({.out_dtype = f16, .block_m = 128, .block_n = 128});
+  all.push_back(c);
 }
 
 // Beside the planner's of the same size.
@@ -95,21 +104,26 @@ Case attention_by_hand() {
 std::vector<Case> cases() {
   const ShapeDtype rows{{32768, 1024}, f32}, vector{{1024}, f32}, square{{8192, 8192}, f32},
       flat{{1 << 26}, f32};
-  return {matmul(4096, f16, "matmul_f16"),
-          matmul(8192, f16, "matmul_f16"),
-          matmul_in_wide_blocks(4096),
-          matmul_in_wide_blocks(8192),
-          matmul(4096, bf16, "matmul_bf16"),
-          matmul_by_hand(4096),
-          attention(128, true),
-          attention(128, false),
-          attention_by_hand(),
-          attention(64, true),
-          attention(64, false),
-          moving("softmax_1024", ops::softmax(), {rows}, rows),
-          moving("layer_norm_1024", ops::layer_norm(), {rows, vector, vector}, rows),
-          moving("add", ops::add(), {flat, flat}, flat),
-          moving("transpose_8192", ops::transpose(), {square}, square)};
+  std::vector<Case> all;
+  for (const std::int64_t n : {4096, 8192, 512, 1024, 2048}) add_matmuls(all, n, n, n);
+  // Of few rows, as when text is generated; the second's weights do not fit in the L2 cache.
+  add_matmuls(all, 16, 4096, 4096);
+  add_matmuls(all, 16, 14336, 4096);
+  add_matmuls(all, 64, 4096, 14336);
+  add_matmuls(all, 16, 1024, 8192);
+  const Case others[] = {matmul(4096, bf16, "matmul_bf16"),
+                         matmul_by_hand(4096),
+                         attention(128, true),
+                         attention(128, false),
+                         attention_by_hand(),
+                         attention(64, true),
+                         attention(64, false),
+                         moving("softmax_1024", ops::softmax(), {rows}, rows),
+                         moving("layer_norm_1024", ops::layer_norm(), {rows, vector, vector}, rows),
+                         moving("add", ops::add(), {flat, flat}, flat),
+                         moving("transpose_8192", ops::transpose(), {square}, square)};
+  all.insert(all.end(), std::begin(others), std::end(others));
+  return all;
 }
 
 void measure(const Case& c, const benchmark::Peers& peers) {

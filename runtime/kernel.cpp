@@ -48,6 +48,11 @@ Kernel vmap(const Kernel& kernel, std::vector<int> in_axes, Location at) {
   return detail::KernelMaker::batched(kernel, {std::move(in_axes), at});
 }
 
+Dim batch_size() {
+  const DimBinding* const binding = DimBinding::current();
+  return binding == nullptr ? Dim(1) : binding->batches();
+}
+
 namespace {
 
 [[noreturn]] void refuse_both(Location at) {

@@ -10,6 +10,9 @@ LIMIT = float(os.environ.get("GPU_PEERS_SECONDS", "90"))
 BEGAN = time.monotonic()
 ROWS, COLUMNS, FLAT, SQUARE = 32768, 1024, 1 << 26, 8192
 BATCH, HEADS, LENGTH = 4, 16, 4096
+# Of f16: rows, columns and depth; small ones, and few rows as when text is generated.
+PRODUCTS = [(512,) * 3, (1024,) * 3, (2048,) * 3,
+            (16, 4096, 4096), (16, 14336, 4096), (64, 4096, 14336), (16, 1024, 8192)]
 
 
 def tell(case, peer, launch, measure):
@@ -20,6 +23,10 @@ def tell(case, peer, launch, measure):
         print(case, peer, round(measure(launch), 2), flush=True)
     except Exception as error:  # of a peer: the others go on
         print(f"gpu_peers.py: {peer} {case}: {str(error).splitlines()[:1]}", file=sys.stderr)
+
+
+def name_of(m, n, k):
+    return f"matmul_f16_{n}" if m == n == k else f"matmul_f16_{m}x{n}x{k}"
 
 
 def with_torch():
@@ -64,6 +71,11 @@ def with_torch():
                            (4096, torch.bfloat16, "bf16")):
         a, b, o = random(n, n, dtype=dtype), random(n, n, dtype=dtype), random(n, n, dtype=dtype)
         both(f"matmul_{name}_{n}", lambda: torch.matmul(a, b, out=o), of_triton("matmul", a, b, o))
+    for m, n, k in PRODUCTS:
+        a, b, o = (random(*shape, dtype=torch.float16) for shape in ((m, k), (k, n), (m, n)))
+        # Triton's here is for whole blocks.
+        both(name_of(m, n, k), lambda: torch.matmul(a, b, out=o),
+             of_triton("matmul", a, b, o) if m >= 128 else None)
     for d in (128, 64):
         q, k, v = (random(BATCH, HEADS, LENGTH, d, dtype=torch.float16) for _ in range(3))
         for causal in (True, False):
@@ -152,6 +164,8 @@ def with_jax():
                            (4096, jnp.bfloat16, "bf16")):
         a = random((n, n), dtype)
         case(f"matmul_{name}_{n}", jnp.matmul, a, a)
+    for m, n, k in PRODUCTS:
+        case(name_of(m, n, k), jnp.matmul, random((m, k), jnp.float16), random((k, n), jnp.float16))
     for d in (128, 64):
         q = random((BATCH, LENGTH, HEADS, d), jnp.float16)
         for causal in (True, False):

@@ -113,6 +113,10 @@ class DimBinding {
     DimSizes sizes;
   };
   const std::vector<Requirement>& requirements() const { return requirements_; }
+  /// The call runs its kernel for so many elements of a batch, of each of those noted before.
+  void note_batch(const Dim& size) { batches_ = batches_ * size; }
+  /// All of them; 1 where none was noted.
+  const Dim& batches() const { return batches_; }
   /// What the requirements say of a symbol that is still free.
   DimSizes required(std::uint32_t symbol) const;
 
@@ -133,6 +137,7 @@ class DimBinding {
   bool replace_by(const Dim& symbol, const Dim& d);
   std::vector<Entry> entries_;
   std::vector<Requirement> requirements_;
+  Dim batches_ = 1;
   DimBinding* outer_;
 };
 

@@ -105,7 +105,8 @@ bool is_expected_on(const graph::Graph& g, const std::string& arch) {
   return g.expect != Expectation{} && (g.expect.on.empty() || g.expect.on == arch);
 }
 
-std::vector<std::string> broken_by(const graph::Graph& g, const Resources& resources) {
+std::vector<std::string> broken_by(const graph::Graph& g, const Resources& resources,
+                                   std::span<const std::string> of_products) {
   const Expectation& e = g.expect;
   std::vector<std::string> broken;
   const int spilled = resources.spill_store_bytes + resources.spill_load_bytes;
@@ -116,6 +117,8 @@ std::vector<std::string> broken_by(const graph::Graph& g, const Resources& resou
   if (e.registers > 0 && resources.registers > e.registers)
     broken.push_back(
         fmt::format(".registers: a thread has {}, not {}", resources.registers, e.registers));
+  if (e.tensor_cores)
+    for (const std::string& warning : of_products) broken.push_back(".tensor_cores: " + warning);
   return broken;
 }
 

@@ -178,11 +178,13 @@ std::size_t end_of_elected(std::span<const lowered::Statement> list, std::size_t
   return end;
 }
 
-std::vector<StorageId> results_of_products(const lowered::Statements& list) {
-  std::vector<StorageId> results;
+std::vector<StorageId> sums_of_products(const lowered::Statements& list) {
+  std::vector<StorageId> sums;
   for (const lowered::Statement& s : list)
-    if (const auto* const d = std::get_if<lowered::Dot>(&s.what)) results.push_back(d->result);
-  return results;
+    if (const auto* const d = std::get_if<lowered::Dot>(&s.what);
+        d != nullptr && d->accumulates && lowered::is_of_wgmma(d->unit))
+      sums.push_back(d->result);
+  return sums;
 }
 
 const lowered::WaitGroup* wait_behind(std::span<const lowered::Statement> list,
@@ -281,6 +283,7 @@ void Expander::expand_one(const lowered::GridLoop& loop) {
   thread::For iterations{
       .counter = p, .low = number(0), .high = loop_end(loop.axis), .unroll = 1, .body = {}};
   if (!loop.ring) {
+    if (e_.facts(iterations.high).low < 1) pin_declared(sums_of_products(loop.body));
     over_parts(loop.known, std::move(iterations), graph::no_value, [&](thread::For part) {
       id = e_.variable(part.counter);
       b_.open_loop(std::move(part));
@@ -295,7 +298,7 @@ void Expander::expand_one(const lowered::GridLoop& loop) {
               .low = number(0),
               .high = high,
               .least = 0,
-              .sums = results_of_products(loop.body),
+              .sums = sums_of_products(loop.body),
               .body =
                   [&](ExprId iteration) {
                     id = iteration;
@@ -337,6 +340,7 @@ void Expander::expand_one(const lowered::Loop& l) {
                          .unroll = std::max<std::int64_t>(1, loop.unroll),
                          .body = {}};
   if (!l.ring) {
+    if (e_.facts(low).high >= e_.facts(high).low) pin_declared(sums_of_products(l.body));
     over_parts(l.known, std::move(iterations), loop.high, [&](thread::For part) {
       storages_[s] = part.counter;
       const ExprId begins = e_.plain(Operator::equal, e_.variable(part.counter), low, bool_);
@@ -352,7 +356,7 @@ void Expander::expand_one(const lowered::Loop& l) {
               .low = low,
               .high = high,
               .step = loop.step,
-              .sums = results_of_products(l.body),
+              .sums = sums_of_products(l.body),
               .body =
                   [&](ExprId iteration) {
                     storages_[s] = e_[iteration].variable;

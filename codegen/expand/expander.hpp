@@ -274,6 +274,7 @@ class Expander {
   void expand_one(const lowered::WaitGroup& w);
   void expand_one(const lowered::Fence&);
   void pin(const std::vector<StorageId>& storages);
+  void pin_declared(const std::vector<StorageId>& sums);
   std::vector<ExprId> box_origin(ValueId access);
   std::size_t dimension_in_array(ValueId access, const lowered::TensorBox& box, int of) const;
   template <class F>

@@ -50,6 +50,7 @@ void Expander::over_slots_from_any(const OverSlots& o, thread::For groups) {
   const ExprId left = declare_iteration("left", o, o.low);
   const ExprId until = declare_iteration("until", o, aligned);
   const Slots outside = slots_[o.ring];
+  pin_declared(o.sums);
   b_.open_loop(thread::While{});
   one_by_one(o, groups, left, until);
   pin(o.sums);
@@ -115,6 +116,7 @@ ExprId Expander::end_of_groups(const OverSlots& o) {
 void Expander::over_groups_and_rest(const OverSlots& o, thread::For groups) {
   const ExprId left = declare_iteration("left", o, o.low);
   groups.high = end_of_groups(o);
+  pin_declared(o.sums);
   over_groups(o, std::move(groups), left);
   over_left(o, left, l_.rings[o.ring].slots - 1, true);
 }

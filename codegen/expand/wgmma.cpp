@@ -320,8 +320,8 @@ void Expander::promote(const WgmmaOperands& o, ExprId begins) {
   const auto wait = [&] {
     b_.add(thread::Call{.function = Row::wgmma_wait, .templates = {std::int64_t{0}}});
   };
-  if (is_left) wait(), add_rest(sum);
   const thread::Call pinned{.function = Row::wgmma_registers, .args = {e_.address(part)}};
+  if (is_left) wait(), b_.add(pinned), add_rest(sum);
   for (std::int64_t k = 0; k < o.depth; k += lowered::promoted_k)
     for (std::int64_t n = 0; n < p.columns; n += p.width) {
       b_.add(pinned);
@@ -347,10 +347,9 @@ void Expander::add_part(StorageId sum, const Promoted& p, VariableId part, std::
         .args = {e_.address(storage(sum)), e_.address(part), keep}});
 }
 
-// What the product before has left. Precondition: it is awaited.
+// What the product before has left. Precondition: it is awaited, and pinned.
 void Expander::add_rest(StorageId sum) {
   const Rest& rest = rests_[sum];
-  b_.add(thread::Call{.function = Row::wgmma_registers, .args = {e_.address(rest.part)}});
   const Promoted p = promoted(*rest.of);
   add_part(sum, p, rest.part, p.last(), e_.literal(bool_, 1));
 }
@@ -363,10 +362,23 @@ void Expander::clear_rest(StorageId sum) {
   b_.close();
 }
 
-// The compiler leaves what these registers hold where it is.
+// The compiler leaves what these registers hold where it is, and what is left for them.
 void Expander::pin(const std::vector<StorageId>& storages) {
-  for (const StorageId s : storages)
-    b_.add(thread::Call{.function = Row::wgmma_registers, .args = {e_.address(storage(s))}});
+  const auto add = [&](VariableId registers) {
+    b_.add(thread::Call{.function = Row::wgmma_registers, .args = {e_.address(registers)}});
+  };
+  for (const StorageId s : storages) {
+    add(storage(s));
+    if (has_rest(s)) add(rests_[s].part);
+  }
+}
+
+// In front of a loop of products that may run no iteration: behind it stand sums as they were
+// before. Of zeros NVVM would make others for that, where, as ptxas sees it, products may be in
+// flight; those would wait for each other (C7514, C7515).
+void Expander::pin_declared(const std::vector<StorageId>& sums) {
+  for (const StorageId s : sums)
+    if (declared_[s]) pin({s});
 }
 
 }  // namespace palladium::expand

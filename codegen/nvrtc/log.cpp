@@ -155,6 +155,13 @@ std::string kernel_place(std::string_view ptx, int line) {
 
 }  // namespace
 
+std::vector<std::string> warnings_of_wgmma(const Resources& resources) {
+  std::vector<std::string> found;
+  for (const std::string& warning : resources.warnings)
+    if (warning.find("wgmma") != std::string::npos) found.push_back(warning);
+  return found;
+}
+
 bool blame_a_line(const std::vector<std::string>& warnings) {
   return std::any_of(warnings.begin(), warnings.end(),
                      [](const std::string& w) { return blame_in(w).has_value(); });

@@ -51,6 +51,9 @@ std::vector<std::string> architectures(const Toolchain& toolchain);
 /// says beside figures, in its own words, which change from version to version; and local memory.
 Resources parse_log(std::string_view log);
 
+/// Those of the warnings that are about products by wgmma: that they wait for each other.
+std::vector<std::string> warnings_of_wgmma(const Resources& resources);
+
 /// Whether the assembler blames a place: "line 181", which is a line of its PTX.
 bool blame_a_line(const std::vector<std::string>& warnings);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/base/checked.hpp"
 #include "codegen/base/format.hpp"
 #include "codegen/graph/cost.hpp"
 #include "codegen/lowered/effects.hpp"
@@ -182,7 +183,23 @@ class Choice {
       r.registers = std::max(r.registers, registers_beside_producer(l_.num_warps / 4).all);
     }
     const Occupancy o = thread::occupancy(l_.machine.compute_capability, threads, r);
-    return std::clamp(o.blocks, 1, most_blocks);
+    return std::clamp(std::min(o.blocks, blocks_of_call()), 1, most_blocks);
+  }
+
+  // That come to a multiprocessor, where every call has a number of programs.
+  int blocks_of_call() const {
+    const graph::Graph& g = l_.graph;
+    Checked all = 1;
+    for (const int blocks : g.cluster) all = all * blocks;
+    for (std::size_t axis = 0; axis < g.semantics.size(); ++axis) {
+      if (g.semantics[axis] != graph::Semantics::parallel) continue;
+      const Dim& programs = g.mapping.grid[axis];
+      if (!programs.is_static()) return most_blocks;
+      all = all * programs.value();
+    }
+    const std::int64_t count = thread::multiprocessor(l_.machine.compute_capability).count;
+    return static_cast<int>(
+        std::min<std::int64_t>(most_blocks, cdiv(all.value_or(INT64_MAX), count)));
   }
 
   Program& l_;

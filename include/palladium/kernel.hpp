@@ -235,4 +235,8 @@ Kernel pallas_call(detail::BodyOrCall body, F options = detail::no_options<F>(),
 PALLADIUM_API Kernel vmap(const Kernel& kernel, std::vector<int> in_axes = {},
                           Location at = here());
 
+/// In an options function: for how many elements, of all batches, vmap runs the kernel in this
+/// call; 1 without it. A symbol stays one: pl::size_class() gives a number to choose blocks by.
+PALLADIUM_API Dim batch_size();
+
 }  // namespace palladium

@@ -8,6 +8,7 @@
 #include "codegen/base/format.hpp"
 #include "codegen/base/log.hpp"
 #include "codegen/cuda/expectations.hpp"
+#include "codegen/nvrtc/nvrtc.hpp"
 #include "codegen/thread/occupancy.hpp"
 #include "palladium/error.hpp"
 #include "runtime/build/key.hpp"
@@ -31,7 +32,8 @@ void expect(const graph::Graph& g, const std::string& arch, const Program& progr
   if (mode == "off" || !cuda::is_expected_on(g, arch)) return;
   const bool is_error = mode == "error";
   const Resources& resources = program.entry.metadata.resources;
-  std::vector<std::string> broken = cuda::broken_by(g, resources);
+  std::vector<std::string> broken =
+      cuda::broken_by(g, resources, nvrtc::warnings_of_wgmma(resources));
   const cuda::Options options = text_options(arch);
   if (is_error || !program.from_cache) {
     const int blocks =

@@ -378,7 +378,7 @@ std::shared_ptr<Specialization> specialize(const Source& source, std::span<const
   }
   std::vector<trace::BatchType> batches;
   for (const Batch& b : source.batches)
-    batches.push_back(Unbatching(types, arguments, binding).run(b));
+    binding.note_batch(batches.emplace_back(Unbatching(types, arguments, binding).run(b)).size);
   // Only an options function is given symbols.
   if (!source.function)
     for (ShapeDtype& t : types)

@@ -59,17 +59,6 @@ std::int64_t blocks_on_diagonal(const Dim& before, std::int64_t queries, std::in
   return aligned ? 1 : cdiv(queries - 1, keys) + 1;
 }
 
-// Tensor cores get larger blocks, read less often.
-MatmulBlocks blocks_of(DType t, const MatmulOptions& options) {
-  const bool large = t.bytes() <= 2 || options.precision == tf32;
-  const bool along_k = options.trans_b && t.bytes() == 1;  // a row has 128 bytes
-  const int usual = large ? 128 : 64, usual_k = along_k ? 128 : t.bytes() <= 2 ? 64 : 32;
-  const auto chosen = [](int given, int otherwise) { return given > 0 ? given : otherwise; };
-  const int m = chosen(options.block_m, usual), n = chosen(options.block_n, usual),
-            k = chosen(options.block_k, usual_k);
-  return {m, n, k, m == usual && n == usual && k == usual_k, large};
-}
-
 Value activated(const Value& x, Activation activation) {
   if (activation == Activation::relu) return relu(x);
   if (activation == Activation::gelu) return gelu(x);

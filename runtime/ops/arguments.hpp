@@ -30,14 +30,6 @@ void check_matmul(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bi
 void check_attention(const ShapeDtype& q, const ShapeDtype& k, const ShapeDtype& v,
                      const AttentionOptions& options);
 
-/// Of a product, rows, columns and of k, which are those that are chosen where none are given.
-struct MatmulBlocks {
-  int m, n, k;
-  bool are_usual;
-  bool are_for_tensor_cores;  ///< one is stored while the next one is fetched
-};
-MatmulBlocks blocks_of(DType t, const MatmulOptions& options);
-
 Value activated(const Value& x, Activation activation);
 
 /// Of which scores are computed at once: wide rows of sums leave registers, and shared memory, for

@@ -2,6 +2,7 @@
 
 #include "palladium/palladium.hpp"
 #include "runtime/ops/arguments.hpp"
+#include "runtime/ops/blocks.hpp"
 
 namespace palladium::ops {
 namespace {
@@ -12,7 +13,8 @@ Call product(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
   check_matmul(a, b, bias, options);
   const Dim m = a.shape[0], n = b.shape[turned ? 0 : 1];
   const DType wide = a.dtype == f64 ? f64 : f32;
-  const auto [bm, bn, bk, is_usual, large] = blocks_of(a.dtype, options);
+  const MatmulBlocks blocks = blocks_of(a.dtype, m, n, options);
+  const int bm = blocks.m, bn = blocks.n, bk = blocks.k;
   const Dim k = a.shape[1];
   const Length depth = length_of(k, bk);
   const bool any = depth.most > 0;
@@ -39,8 +41,9 @@ Call product(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
                     right,
                     {.fill = 0}}},
       .out_specs = {{{bm, bn}, both}},
-      .compiler_params = {.persistent = large,
-                          .expect = expected(is_usual && a.dtype.bytes() == 2 && any)}};
+      .compiler_params = {.num_stages = blocks.stages,
+                          .persistent = blocks.persistent,
+                          .expect = expected(blocks.are_chosen && a.dtype.bytes() == 2 && any)}};
   if (bias != nullptr) of.in_specs.push_back({{bn}, [](Index, Index j) { return j; }});
   return {body, std::move(of)};
 }

@@ -112,7 +112,8 @@ TEST_CASE("a shipped kernel has at most 60 lines, of public headers beside its f
   for (const auto& [path, text] : tree()) {
     const std::string& name = path;
     if (!name.starts_with("runtime/ops/") || !name.ends_with(".cpp") ||
-        name.ends_with("/arguments.cpp") || name.ends_with("/registry.cpp"))
+        name.ends_with("/arguments.cpp") || name.ends_with("/blocks.cpp") ||
+        name.ends_with("/registry.cpp"))
       continue;
     CAPTURE(name);
     CHECK(std::ranges::count(text, '\n') <= most);

@@ -39,8 +39,8 @@ std::string broken(const Kernel& kernel, const std::vector<ArgType>& types,
   resources.shared_bytes += static_cast<int>(e.shared_bytes);
   const int blocks = thread::occupancy(options.compute_capability, e.threads, resources).blocks;
   std::string all;
-  for (const auto& sentences :
-       {cuda::broken_by(g, resources), cuda::broken_by_program(g, options, blocks)})
+  for (const auto& sentences : {cuda::broken_by(g, resources, nvrtc::warnings_of_wgmma(resources)),
+                                cuda::broken_by_program(g, options, blocks)})
     for (const std::string& sentence : sentences) all += sentence + "\n";
   if (all.empty()) return all;
   for (const std::string& remark : cuda::remarks_of(g, options)) all += "remark: " + remark + "\n";
@@ -79,6 +79,52 @@ TEST_CASE("shipped products are by wgmma, of blocks that TMA brings, without spi
   attention(128, false, 0.6);
   attention(128, true, 0.6);
   attention(256, false, 0.5);
+}
+
+TEST_CASE(
+    "products of any length, in all blocks that are chosen, are serialised nowhere on sm_90a") {
+  if (!nvrtc::toolchain().found) SKIP("no NVRTC");
+  struct Size {
+    std::int64_t m, n;
+  };
+  const auto check = [](DType t, bool trans_b, DType out, const Size& s, bool is_static) {
+    CAPTURE(t.name(), trans_b, out.name(), s.m, s.n, is_static);
+    const auto size = [&](const char* name, std::int64_t most) {
+      return is_static ? Dim(most) : dim(name, {.multiple_of = 16, .at_most = most});
+    };
+    const Dim k = size("k", 4096), n = size("n", s.n);
+    const Expectation expect{.on = "sm_90a", .tensor_cores = true, .spills = 0};
+    const Kernel kernel =
+        ops::matmul({.out_dtype = out, .trans_b = trans_b, .precision = t == f32 ? tf32 : ieee});
+    CHECK(broken(kernel, {of({size("m", s.m), k}, t), trans_b ? of({n, k}, t) : of({k, n}, t)},
+                 expect) == "");
+  };
+  for (const Size& s : {Size{16, 4096}, {64, 8192}, {64, 16384}, {1 << 16, 64}, {4096, 4096}})
+    for (const bool is_static : {false, true}) {
+      if (is_static && s.m != s.n) continue;
+      check(f16, false, f16, s, is_static);
+      check(bf16, true, f32, s, is_static);
+      check(f8e4m3, true, bf16, s, is_static);
+      check(f8e5m2, false, f32, s, is_static);
+      check(f32, true, f32, s, is_static);
+      check(f32, false, f32, s, is_static);
+    }
+  // Blocks that a caller chose.
+  for (const int n : {32, 128}) {
+    const Kernel kernel = ops::matmul({.block_m = 128, .block_n = n});
+    const ShapeDtype square = of({4096, 4096}, f16);
+    CHECK(broken(kernel, {square, square}, {.on = "sm_90a", .tensor_cores = true}) == "");
+  }
+}
+
+TEST_CASE("products that ptxas serialises are not what tensor cores are to make") {
+  graph::Graph g;
+  const Resources said{.warnings = {"(C7514) wgmma.mma_async instructions are serialized", "else"}};
+  const std::vector<std::string> of_products = nvrtc::warnings_of_wgmma(said);
+  CHECK(cuda::broken_by(g, said, of_products).empty());
+  g.expect.tensor_cores = true;
+  CHECK(cuda::broken_by(g, said, of_products) ==
+        std::vector<std::string>{".tensor_cores: " + said.warnings[0]});
 }
 
 TEST_CASE("shipped kernels that move bytes are predicted to be bound by memory on sm_90a") {

@@ -23,18 +23,22 @@ struct MatmulOptions {
   bool trans_b = false;        // whether b is given [n, k]
   Precision precision = ieee;  // of f32: tf32 rounds a and b for tensor cores
   /// Rows and columns of the result that a program computes, and how much of k it takes at once:
-  /// multiples of 16 up to 256. 0: 128, 128 and 64, but 32 of tf32 and 128 of 8-bit floats whose b
-  /// is [n, k]; of f32 and f64 64, 64 and 32. On Hopper products of 16 bits with results of
-  /// 4,096 x 4,096 and larger take 5 % to 7 % less time in blocks of 128 x 256; small results keep
-  /// more of a GPU busy in smaller ones. Blocks for which an architecture has no shared memory are
-  /// an error where the kernel is compiled for it; where registers spill there is a warning.
+  /// multiples of 16 up to 256. 0: of f32 and f64 64, 64 and 32. Where tensor cores multiply, rows
+  /// and columns are chosen for the size of the result (of all of a batch), from 128 x 256 for
+  /// large ones (of 16 bits) down to 64 x 32 for those of few rows: those that take least by a
+  /// model of 132 multiprocessors, which take a block at a time and wait for products or for the L2
+  /// cache. It goes by powers of two: all sizes for which it says the same have one kernel. Of a
+  /// size of which pl::lower() knows nothing, and beside a block_m or block_n, they are 128. Of k
+  /// 64, but 32 of tf32 and 128 of 8-bit floats whose b is [n, k], and twice as much beside 64 x 64
+  /// and less. Blocks for which an architecture has no shared memory are an error where the kernel
+  /// is compiled for it; where registers spill there is a warning.
   int block_m = 0, block_n = 0, block_k = 0;
 };
 
 /// activation(a @ b + bias) for matrices a [m, k] and b [k, n] of floats of any size, and a bias of
 /// any floats; where k is 0 the product is zeros. a and b are of one dtype, or each of one of the
 /// 8-bit floats. All is computed in f32 (of f64 in f64) and rounded once, to out_dtype, a float.
-/// One kernel serves any m and n. Tensor cores multiply elements of 8 bits, and tf32 of sm_90a,
+/// One kernel serves any m and n for which blocks are the same. Tensor cores multiply elements of 8 bits, and tf32 of sm_90a,
 /// twice as fast where b is given [n, k].
 PALLADIUM_API Kernel matmul(MatmulOptions options = {});
 

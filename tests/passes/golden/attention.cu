@@ -9,9 +9,11 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     pl::mbarrier_init(smem + 32, 1);
     pl::mbarrier_init(smem + 40, 1);
     pl::mbarrier_init(smem + 48, 1);
-    pl::mbarrier_init(smem + 56, 1);
     pl::mbarrier_init(smem + 64, 1);
     pl::mbarrier_init(smem + 72, 1);
+    pl::mbarrier_init(smem + 80, 1);
+    pl::mbarrier_init(smem + 88, 1);
+    pl::mbarrier_init(smem + 96, 1);
     pl::fence_mbarrier_init();
   }
   pl::warpgroup_sync();
@@ -35,7 +37,7 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     pl::tma_load(smem + 1024, map0, smem, {0, start0});
   }
   fill0 = read0;
-  PL_NOUNROLL for (i32 early0 = 0; early0 < 3; ++early0) {
+  PL_NOUNROLL for (i32 early0 = 0; early0 < 4; ++early0) {
     if (early0 < 8) {
       const i32 turn0 = early0;
       const i32 sx0 = pl::mul(turn0, 64);
@@ -45,30 +47,30 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         pl::tma_load(smem + fill0 * 8192 + 9216, map1, smem + fill0 * 8 + 16, {0, 0 + v8});
       }
     }
-    fill0 = fill0 == 3 ? 0 : (fill0 + 1);
+    fill0 = fill0 == 4 ? 0 : (fill0 + 1);
   }
   fill1 = read1;
-  PL_NOUNROLL for (i32 early1 = 0; early1 < 3; ++early1) {
+  PL_NOUNROLL for (i32 early1 = 0; early1 < 4; ++early1) {
     if (early1 < 8) {
       const i32 turn1 = early1;
       const i32 sx1 = pl::mul(turn1, 64);
       const i32 v8 = sx1;
       if (warp == 0 && pl::elect_one()) {
-        pl::mbarrier_arrive_expect_tx(smem + fill1 * 8 + 48, 8192);
-        pl::tma_load(smem + fill1 * 8192 + 41984, map2, smem + fill1 * 8 + 48, {0, 0 + v8});
+        pl::mbarrier_arrive_expect_tx(smem + fill1 * 8 + 64, 8192);
+        pl::tma_load(smem + fill1 * 8192 + 50176, map2, smem + fill1 * 8 + 64, {0, 0 + v8});
       }
     }
-    fill1 = fill1 == 3 ? 0 : (fill1 + 1);
+    fill1 = fill1 == 4 ? 0 : (fill1 + 1);
   }
   pl::mbarrier_wait(smem, phase0);
   phase0 = phase0 ^ 1;
   const u64 matrix0 = pl::matrix_descriptor(smem + 1024, 16, 1024, 128);
   const u64 matrix1 = pl::matrix_descriptor(smem + 9216, 16, 1024, 128);
-  const u64 matrix2 = pl::matrix_descriptor(smem + 41984, 8192, 1024, 128);
+  const u64 matrix2 = pl::matrix_descriptor(smem + 50176, 8192, 1024, 128);
   PL_NOUNROLL for (i32 v12 = 0; v12 < 8; ++v12) {
     pl::warpgroup_sync();
-    if (v12 + 3 < 8) {
-      const i32 turn0 = v12 + 3;
+    if (v12 + 4 < 8) {
+      const i32 turn0 = v12 + 4;
       const i32 sx2 = pl::mul(turn0, 64);
       const i32 v8 = sx2;
       if (warp == 0 && pl::elect_one()) {
@@ -76,13 +78,13 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         pl::tma_load(smem + fill0 * 8192 + 9216, map1, smem + fill0 * 8 + 16, {0, 0 + v8});
       }
     }
-    if (v12 + 3 < 8) {
-      const i32 turn1 = v12 + 3;
+    if (v12 + 4 < 8) {
+      const i32 turn1 = v12 + 4;
       const i32 sx3 = pl::mul(turn1, 64);
       const i32 v8 = sx3;
       if (warp == 0 && pl::elect_one()) {
-        pl::mbarrier_arrive_expect_tx(smem + fill1 * 8 + 48, 8192);
-        pl::tma_load(smem + fill1 * 8192 + 41984, map2, smem + fill1 * 8 + 48, {0, 0 + v8});
+        pl::mbarrier_arrive_expect_tx(smem + fill1 * 8 + 64, 8192);
+        pl::tma_load(smem + fill1 * 8192 + 50176, map2, smem + fill1 * 8 + 64, {0, 0 + v8});
       }
     }
     pl::mbarrier_wait(smem + read0 * 8 + 16, phase_of_ring0);
@@ -92,7 +94,7 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     pl::wgmma_m64n64k16_f32_f16_f16_x4(v7, matrix0, matrix1 + u64(read0) * 512, matrix0 + 2, matrix1 + u64(read0) * 512 + 2, matrix0 + 4, matrix1 + u64(read0) * 512 + 4, matrix0 + 6, matrix1 + u64(read0) * 512 + 6, false);
     pl::wgmma_commit();
     fill0 = read0;
-    read0 = read0 == 3 ? 0 : (read0 + 1);
+    read0 = read0 == 4 ? 0 : (read0 + 1);
     phase_of_ring0 = read0 == 0 ? (phase_of_ring0 ^ 1) : phase_of_ring0;
     pl::wgmma_wait<0>();
     pl::wgmma_registers(v7);
@@ -135,14 +137,14 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         PL_UNROLL for (i32 e = 0; e < 2; ++e) v11[rj * 4 + g * 2 + e] = v11[rj * 4 + g * 2 + e] * v5[g];
       }
     }
-    pl::mbarrier_wait(smem + read1 * 8 + 48, phase_of_ring1);
+    pl::mbarrier_wait(smem + read1 * 8 + 64, phase_of_ring1);
     pl::wgmma_registers(v11);
     pl::wgmma_registers(v18);
     pl::wgmma_fence();
     pl::wgmma_m64n64k16_f32_f16_f16_rs_x4<true>(v11, v18, matrix2 + u64(read1) * 512, matrix2 + u64(read1) * 512 + 128, matrix2 + u64(read1) * 512 + 256, matrix2 + u64(read1) * 512 + 384, true);
     pl::wgmma_commit();
     fill1 = read1;
-    read1 = read1 == 3 ? 0 : (read1 + 1);
+    read1 = read1 == 4 ? 0 : (read1 + 1);
     phase_of_ring1 = read1 == 0 ? (phase_of_ring1 ^ 1) : phase_of_ring1;
     f32 v2[2];
     {

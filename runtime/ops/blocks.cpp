@@ -1,0 +1,98 @@
+#include "runtime/ops/blocks.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "palladium/palladium.hpp"
+
+namespace palladium::ops {
+namespace {
+
+// Of a H100 or H200 (benchmarks/NOTES.md): a clock's multiply-adds of operands of one byte, and the
+// bytes that L2 gives a multiprocessor in one when all ask for some.
+constexpr double multiply_adds = 4096, bytes_of_clock = 46;
+constexpr std::int64_t multiprocessors = 132;
+
+struct Tile {
+  int m, n;
+  bool for_16_bits = false;  // sums take all registers: measured of these alone
+};
+// The first of those that take equally long is chosen: fewer instructions for each product.
+constexpr Tile tiles[] = {{128, 256, true}, {128, 128}, {64, 256, true}, {64, 128},
+                          {128, 64},        {64, 64},   {64, 32}};
+// Up to such a size each is a few rows, and twice as much of k is fetched at once.
+constexpr int few = 128;
+
+constexpr std::int64_t least_class = 64, large = std::int64_t{1} << 20;
+
+// No more than this many, whatever the call; `large` where nobody knows.
+std::int64_t most_of(const Dim& d) {
+  if (d.is_static()) return std::clamp<std::int64_t>(d.value(), 1, large);
+  try {
+    return std::clamp<std::int64_t>(size_class(d, least_class), 1, large);
+  } catch (const CompileError&) {
+    return large;
+  }
+}
+
+struct Sizes {
+  std::int64_t rows, columns, batches;
+  std::int64_t waves(const Tile& t) const {
+    return cdiv(cdiv(rows, t.m) * cdiv(columns, t.n) * batches, multiprocessors);
+  }
+};
+
+// Clocks for an element of k, of all blocks that one multiprocessor takes.
+double clocks(const Tile& t, const Sizes& s, int bytes) {
+  const double products = t.m * t.n * bytes / multiply_adds,
+               operands = (t.m + t.n) * bytes / bytes_of_clock;
+  return static_cast<double>(s.waves(t)) * std::max(products, operands);
+}
+
+Tile fastest(const Sizes& s, int bytes) {
+  Tile best{};
+  double least = std::numeric_limits<double>::infinity();
+  for (const Tile& t : tiles) {
+    if (t.for_16_bits && bytes != 2) continue;
+    const double taken = clocks(t, s, bytes);
+    if (taken < least) best = t, least = taken;
+  }
+  return best;
+}
+
+// Who is alone on a multiprocessor has its memory for copies that are under way.
+int stages_of(const MatmulBlocks& b, int bytes) {
+  constexpr int memory = 192 << 10, fewest = 3, most = 8;
+  return std::clamp(memory / ((b.m + b.n) * b.k * bytes), fewest, most);
+}
+
+int given_or(int given, int otherwise) { return given > 0 ? given : otherwise; }
+
+// Where nothing is known of sizes, and the others of those that are given.
+MatmulBlocks usual(DType t, const MatmulOptions& o) {
+  const int bytes = t.bytes();
+  const bool by_tensor_cores = bytes <= 2 || o.precision == tf32;
+  const int k = o.trans_b && bytes == 1 ? 128 : by_tensor_cores && bytes <= 2 ? 64 : 32;
+  return {.m = given_or(o.block_m, by_tensor_cores ? 128 : 64),
+          .n = given_or(o.block_n, by_tensor_cores ? 128 : 64),
+          .k = given_or(o.block_k, k),  // a row has 128 bytes
+          .persistent = by_tensor_cores,
+          .by_tensor_cores = by_tensor_cores,
+          .are_chosen = o.block_m == 0 && o.block_n == 0 && o.block_k == 0};
+}
+
+}  // namespace
+
+MatmulBlocks blocks_of(DType t, const Dim& rows, const Dim& columns, const MatmulOptions& options) {
+  MatmulBlocks b = usual(t, options);
+  if (!b.by_tensor_cores || options.block_m > 0 || options.block_n > 0) return b;
+  const Sizes sizes{most_of(rows), most_of(columns), most_of(batch_size())};
+  const Tile tile = fastest(sizes, t.bytes());
+  b.m = tile.m, b.n = tile.n;
+  if (b.m + b.n <= few && options.block_k == 0) b.k *= 2;
+  b.persistent = sizes.waves(tile) > 1;
+  if (!b.persistent && b.m * b.n < few * few) b.stages = stages_of(b, t.bytes());
+  return b;
+}
+
+}  // namespace palladium::ops

@@ -1,0 +1,119 @@
+// Blocks in which ops::matmul computes products of different sizes, and how many elements of a
+// batch an options function hears of.
+#include <memory>
+#include <vector>
+
+#include "palladium/ops/matmul.hpp"
+#include "runtime/ops/blocks.hpp"
+#include "tests/support/targets.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+using pl::_;
+
+namespace {
+
+using Tile = std::vector<int>;  // rows, columns, of k
+
+Tile tile(DType t, std::int64_t m, std::int64_t n, const ops::MatmulOptions& options = {}) {
+  const ops::MatmulBlocks b = ops::blocks_of(t, m, n, options);
+  return {b.m, b.n, b.k};
+}
+
+Array small(const Shape& shape) {
+  return make_array<float>(shape, [](std::int64_t i) { return (i * 7 + i / 5) % 13 - 6; });
+}
+
+}  // namespace
+
+TEST_CASE("blocks of a product are so large that a GPU has enough of them") {
+  CHECK(tile(f16, 8192, 8192) == Tile{128, 256, 64});
+  CHECK(tile(bf16, 2048, 2048) == Tile{128, 256, 64});
+  CHECK(tile(f16, 1024, 1024) == Tile{64, 128, 64});
+  CHECK(tile(f16, 512, 512) == Tile{64, 32, 128});
+  // Of few rows, and of few columns.
+  CHECK(tile(f16, 16, 1024) == Tile{64, 32, 128});
+  CHECK(tile(f16, 16, 4096) == Tile{64, 32, 128});
+  CHECK(tile(f16, 16, 8192) == Tile{64, 64, 128});
+  CHECK(tile(f16, 16, 16384) == Tile{64, 128, 64});
+  CHECK(tile(f16, 64, 131072) == Tile{64, 256, 64});
+  CHECK(tile(f16, 65536, 64) == Tile{128, 64, 64});
+  // Sums of 128 x 256 elements in blocks of 8-bit floats and tf32 have not been measured.
+  CHECK(tile(f8e4m3, 8192, 8192, {.trans_b = true}) == Tile{128, 128, 128});
+  CHECK(tile(f8e4m3, 16, 4096, {.trans_b = true}) == Tile{64, 32, 256});
+  CHECK(tile(f32, 8192, 8192, {.precision = tf32}) == Tile{128, 128, 32});
+  CHECK(tile(f32, 16, 4096, {.precision = tf32}) == Tile{64, 32, 64});
+  // Without tensor cores, and as a caller wants it.
+  CHECK(tile(f32, 16, 4096) == Tile{64, 64, 32});
+  CHECK(tile(f64, 8192, 8192) == Tile{64, 64, 32});
+  CHECK(tile(f16, 16, 4096, {.block_n = 256}) == Tile{128, 256, 64});
+  CHECK(tile(f16, 16, 4096, {.block_k = 32}) == Tile{64, 32, 32});
+  CHECK(tile(f16, 0, 0) == Tile{64, 32, 128});
+  // Of sizes of which nothing is said.
+  const ops::MatmulBlocks unknown = ops::blocks_of(f16, dim("m"), dim("n"), {});
+  CHECK(Tile{unknown.m, unknown.n, unknown.k} == Tile{128, 256, 64});
+  CHECK(unknown.persistent);
+}
+
+TEST_CASE("a block that has a multiprocessor for itself has its memory for copies") {
+  const ops::MatmulBlocks few = ops::blocks_of(f16, 16, 4096, {});
+  CHECK(few.stages == 8);
+  CHECK_FALSE(few.persistent);
+  const ops::MatmulBlocks many = ops::blocks_of(f16, 4096, 4096, {});
+  CHECK(many.stages == 0);
+  CHECK(many.persistent);
+  CHECK(ops::blocks_of(f16, 16, 4096, {.block_k = 256}).stages == 4);
+}
+
+TEST_CASE("products of all sizes that have the same blocks have one kernel") {
+  const Kernel matmul = ops::matmul({.out_dtype = f16});
+  const auto key = [&](std::int64_t m, std::int64_t n) {
+    return matmul.lower(Array::empty({m, 64}, f16), Array::empty({64, n}, f16)).key();
+  };
+  CHECK(key(8, 4096) == key(48, 2048));
+  CHECK(key(504, 512) == key(48, 2048));
+  CHECK(key(16, 8192) != key(16, 4096));
+  CHECK(key(2048, 4096) == key(4096, 8192));
+}
+
+TEST_CASE("an options function hears for how many elements of batches its kernel runs") {
+  const auto heard = std::make_shared<std::int64_t>();
+  const Kernel twice = pallas_call([](Ref x, Ref o) { o[_] = x[_] * 2; },
+                                   [=](ShapeDtype x) {
+                                     *heard = size_class(batch_size());
+                                     return PallasCallOptions{.name = "twice", .out_type = x};
+                                   });
+  CHECK(batch_size().value() == 1);
+  const auto last = [&](const Kernel& kernel, const Shape& shape) {
+    (void)kernel(Array::full(shape, f32, 1));
+    return *heard;
+  };
+  CHECK(last(twice, {8}) == 1);
+  CHECK(last(vmap(twice), {6, 8}) == 8);
+  CHECK(last(vmap(twice), {9, 8}) == 16);
+  CHECK(last(vmap(vmap(twice)), {3, 6, 8}) == 32);
+  CHECK(last(vmap(twice), {0, 8}) == 0);
+}
+
+TEST_CASE("products of a batch have blocks for all of it, and are those of each") {
+  const Kernel all = vmap(ops::matmul({.out_dtype = f16}), {0, unbatched});
+  const auto key = [&](std::int64_t batch) {
+    return all.lower(Array::empty({batch, 128, 64}, f16), Array::empty({64, 256}, f16)).key();
+  };
+  CHECK(key(2) == key(4));
+  CHECK(key(2) != key(1000));
+  for_each_target("batched_matmul", [&](Target target) {
+    for (const std::int64_t batch : {3, 70}) {
+      const std::int64_t m = 20, k = 24, n = 40;
+      const Array a = small({batch, m, k}), b = small({k, n});
+      const Array c =
+          on_cpu(all.on(target)(on(target, a.astype(f16)), on(target, b.astype(f16)))).astype(f32);
+      for (std::int64_t e = 0; e < batch * m * n; ++e) {
+        float sum = 0;
+        for (std::int64_t l = 0; l < k; ++l)
+          sum += a.data<float>()[e / n * k + l] * b.data<float>()[l * n + e % n];
+        REQUIRE(c.data<float>()[e] == sum);
+      }
+    }
+  });
+}
