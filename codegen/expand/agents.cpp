@@ -62,6 +62,8 @@ void Expander::expand_agent(const lowered::Agent& agent, int body) {
   for (const lowered::Statement& s : all)
     if (!std::holds_alternative<lowered::Elected>(s.what)) begin_rings_filled(s);
   declare_storages(agent, body);
+  parts_.clear();
+  declare_parts(agent.statements);
   expand_by_length(all.subspan(front));
 }
 

@@ -283,7 +283,7 @@ void Expander::expand_one(const lowered::GridLoop& loop) {
   thread::For iterations{
       .counter = p, .low = number(0), .high = loop_end(loop.axis), .unroll = 1, .body = {}};
   if (!loop.ring) {
-    if (e_.facts(iterations.high).low < 1) pin_declared(sums_of_products(loop.body));
+    pin_declared(sums_of_products(loop.body));
     over_parts(loop.known, std::move(iterations), graph::no_value, [&](thread::For part) {
       id = e_.variable(part.counter);
       b_.open_loop(std::move(part));
@@ -340,7 +340,7 @@ void Expander::expand_one(const lowered::Loop& l) {
                          .unroll = std::max<std::int64_t>(1, loop.unroll),
                          .body = {}};
   if (!l.ring) {
-    if (e_.facts(low).high >= e_.facts(high).low) pin_declared(sums_of_products(l.body));
+    pin_declared(sums_of_products(l.body));
     over_parts(l.known, std::move(iterations), loop.high, [&](thread::For part) {
       storages_[s] = part.counter;
       const ExprId begins = e_.plain(Operator::equal, e_.variable(part.counter), low, bool_);

@@ -313,7 +313,10 @@ class Expander {
     std::int64_t last() const { return (columns - 1) / width * width; }
   };
   Promoted promoted(const lowered::Dot& d) const;
-  VariableId part_of_sum(const lowered::Dot& d);
+  std::int64_t count_of_part(const lowered::Dot& d) const;
+  VariableId declare_part(const std::string& name, const lowered::Dot& d,
+                          thread::Declare::Start start);
+  void declare_parts(const lowered::Statements& list);
   void promote(const WgmmaOperands& o, ExprId begins);
   void add_part(StorageId sum, const Promoted& p, VariableId part, std::int64_t column,
                 ExprId keep);
@@ -403,12 +406,13 @@ class Expander {
     const lowered::Dot* of = nullptr;
     VariableId part = thread::no_variable;
   };
-  Table<StorageId, Rest> rests_;             // by the sum
-  std::set<ValueId> beside_threads_;         // products
-  Table<StorageId, bool> declared_;          // by a statement so far
-  Table<StorageId, bool> mutable_;           // those that are assigned several times
-  Table<StorageId, ExprId> literal_;         // scalars that are one; no_expr: others
-  Table<StorageId, bool> begun_by_product_;  // those that a product begins, where its `anew` holds
+  Table<StorageId, Rest> rests_;              // by the sum
+  std::map<std::int64_t, VariableId> parts_;  // of sums that leave nothing, by their registers
+  std::set<ValueId> beside_threads_;          // products
+  Table<StorageId, bool> declared_;           // by a statement so far
+  Table<StorageId, bool> mutable_;            // those that are assigned several times
+  Table<StorageId, ExprId> literal_;          // scalars that are one; no_expr: others
+  Table<StorageId, bool> begun_by_product_;   // those that a product begins, where its `anew` holds
 
   Table<WindowId, passes::BlockNames> windows_;
   Table<RingId, Slots> slots_;

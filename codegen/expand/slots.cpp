@@ -10,6 +10,7 @@ namespace palladium::expand {
 // Iterations in whole groups, in whose text the slots are constants; those that are left follow in
 // a loop over their slots.
 void Expander::over_slots(const OverSlots& o, thread::For groups) {
+  pin_declared(o.sums);
   const lowered::Ring& ring = l_.rings[o.ring];
   const std::int64_t slots = ring.slots;
   const thread::Facts first = e_.facts(o.low), end = e_.facts(o.high);
@@ -45,12 +46,12 @@ void Expander::over_slots_from_any(const OverSlots& o, thread::For groups) {
   const std::int64_t most = low.high + (slots - 1) * o.step;
   const DType type = most <= INT32_MAX ? i32 : i64;
   const ExprId first = e_.sum(e_.affine(o.low) + Affine::term(steps, o.step), type);
-  const ExprId aligned = b_.let_here("aligned", e_.as(i32, smaller_of(e_.as(type, o.high), first)),
+  const ExprId aligned = b_.let_here(fmt::format("aligned{}", o.ring.number()),
+                                     e_.as(i32, smaller_of(e_.as(type, o.high), first)),
                                      {.low = low.low, .high = std::min(high.high, most)});
   const ExprId left = declare_iteration("left", o, o.low);
   const ExprId until = declare_iteration("until", o, aligned);
   const Slots outside = slots_[o.ring];
-  pin_declared(o.sums);
   b_.open_loop(thread::While{});
   one_by_one(o, groups, left, until);
   pin(o.sums);
@@ -116,7 +117,6 @@ ExprId Expander::end_of_groups(const OverSlots& o) {
 void Expander::over_groups_and_rest(const OverSlots& o, thread::For groups) {
   const ExprId left = declare_iteration("left", o, o.low);
   groups.high = end_of_groups(o);
-  pin_declared(o.sums);
   over_groups(o, std::move(groups), left);
   over_left(o, left, l_.rings[o.ring].slots - 1, true);
 }
@@ -164,8 +164,8 @@ void Expander::over_left(const OverSlots& o, ExprId first, std::int64_t most, bo
   const DType type = fits ? i32 : i64;
   ExprId rest = no_expr;
   if (!known)
-    rest =
-        b_.let_here("rest", e_.plain(Operator::sub, e_.as(type, o.high), e_.as(type, first), type));
+    rest = b_.let_here(fmt::format("rest{}", o.ring.number()),
+                       e_.plain(Operator::sub, e_.as(type, o.high), e_.as(type, first), type));
   const VariableId s = variable_of_slot(o.ring, most);
   b_.open_loop(thread::For{.counter = s,
                            .low = number(0),

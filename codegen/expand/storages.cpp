@@ -43,10 +43,8 @@ VariableId Expander::declare_storage(StorageId s, bool zeros) {
       .start = zeros ? thread::Declare::Start::zeros : thread::Declare::Start::nothing,
       .variable = v});
   declared_[s] = true;
-  if (Rest& rest = rests_[s]; rest.of != nullptr) {
-    rest.part = part_of_sum(*rest.of);
-    b_.add(thread::Declare{.start = thread::Declare::Start::zeros, .variable = rest.part});
-  }
+  if (Rest& rest = rests_[s]; rest.of != nullptr)
+    rest.part = declare_part(storage_name(s) + "_part", *rest.of, thread::Declare::Start::zeros);
   return v;
 }
 

@@ -299,13 +299,35 @@ Expander::Promoted Expander::promoted(const lowered::Dot& d) const {
   return {layout.repetitions(0), columns, cdiv(of_part, std::int64_t{8}) * 8};
 }
 
-VariableId Expander::part_of_sum(const lowered::Dot& d) {
+std::int64_t Expander::count_of_part(const lowered::Dot& d) const {
   const Promoted p = promoted(d);
-  return e_.declare({.name = storage_name(d.result) + "_part",
-                     .form = thread::Form::array,
-                     .type = f32,
-                     .count = p.rows * p.width / 2,
-                     .facts = {.depends = thread::on_thread}});
+  return p.rows * p.width / 2;
+}
+
+VariableId Expander::declare_part(const std::string& name, const lowered::Dot& d,
+                                  thread::Declare::Start start) {
+  const VariableId part = e_.declare({.name = name,
+                                      .form = thread::Form::array,
+                                      .type = f32,
+                                      .count = count_of_part(d),
+                                      .facts = {.depends = thread::on_thread}});
+  b_.add(thread::Declare{.start = start, .variable = part});
+  return part;
+}
+
+// Products one behind the other have the same registers for what tensor cores add up: of several
+// ptxas makes copies, and has not enough.
+void Expander::declare_parts(const lowered::Statements& list) {
+  for (const lowered::Statement& s : list) {
+    lowered::for_each_body(s, [&](const lowered::Statements& body) { declare_parts(body); });
+    const auto* const d = std::get_if<lowered::Dot>(&s.what);
+    if (d == nullptr || d->unit != lowered::Dot::Unit::wgmma_promoted || passes::rests(l_, *d))
+      continue;
+    const std::int64_t count = count_of_part(*d);
+    if (!parts_.contains(count))
+      parts_[count] =
+          declare_part(fmt::format("part{}", count), *d, thread::Declare::Start::nothing);
+  }
 }
 
 // Tensor cores add up so many elements of K, of as many columns as registers leave room for beside
@@ -314,9 +336,7 @@ void Expander::promote(const WgmmaOperands& o, ExprId begins) {
   const Promoted p = promoted(o.dot);
   const StorageId sum = o.dot.result;
   const bool is_left = has_rest(sum), rests = is_left && passes::rests(l_, o.dot);
-  b_.open(thread::Block{});  // another product may have a part of the same sum
-  const VariableId part = is_left ? rests_[sum].part : part_of_sum(o.dot);
-  if (!is_left) b_.add(thread::Declare{.variable = part});
+  const VariableId part = is_left ? rests_[sum].part : parts_.at(count_of_part(o.dot));
   const auto wait = [&] {
     b_.add(thread::Call{.function = Row::wgmma_wait, .templates = {std::int64_t{0}}});
   };
@@ -334,7 +354,6 @@ void Expander::promote(const WgmmaOperands& o, ExprId begins) {
       add_part(sum, p, part, n, k == 0 ? begins : e_.literal(bool_, 1));
     }
   if (is_left && !rests) clear_rest(sum);
-  b_.close();
 }
 
 void Expander::add_part(StorageId sum, const Promoted& p, VariableId part, std::int64_t column,
@@ -373,9 +392,9 @@ void Expander::pin(const std::vector<StorageId>& storages) {
   }
 }
 
-// In front of a loop of products that may run no iteration: behind it stand sums as they were
-// before. Of zeros NVVM would make others for that, where, as ptxas sees it, products may be in
-// flight; those would wait for each other (C7514, C7515).
+// In front of a loop of products. Zeros NVVM would make anew for what stands behind it, where it
+// may run no iteration, and what is loaded it would keep where it was loaded: at places where, as
+// ptxas sees it, products may be in flight, which would wait for each other (C7514, C7515).
 void Expander::pin_declared(const std::vector<StorageId>& sums) {
   for (const StorageId s : sums)
     if (declared_[s]) pin({s});

@@ -3,6 +3,9 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "codegen/base/format.hpp"
 #include "codegen/thread/program.hpp"
@@ -111,30 +114,45 @@ class Verify {
         pure(e, s.at);
       });
       if (const Let* let = std::get_if<Let>(&s.what)) {
-        here.push_back(declare(let->variable, s.at));
+        declare_beside(here, let->variable, s.at);
         constant_[index(let->variable)] = true;
       }
-      if (const Declare* d = std::get_if<Declare>(&s.what))
-        here.push_back(declare(d->variable, s.at));
+      if (const Declare* d = std::get_if<Declare>(&s.what)) declare_beside(here, d->variable, s.at);
       if (const Assign* a = std::get_if<Assign>(&s.what)) assign(*a, s.at);
       const For* loop = std::get_if<For>(&s.what);
       if (loop) declare(loop->counter, s.at);
       if (const Statements* body = body_of(s)) visit(*body);
-      if (loop) declared_[index(loop->counter)] = false;
+      if (loop) forget(loop->counter);
     }
-    for (const VariableId v : here) declared_[index(v)] = false;
+    for (const VariableId v : here) forget(v);
   }
 
-  VariableId declare(VariableId v, Location at) {
+  // In a scope of which those are.
+  void declare_beside(std::vector<VariableId>& here, VariableId v, Location at) {
+    for (const VariableId other : here)
+      if (other != v && p_.exprs[other].name == p_.exprs[v].name)
+        fail(at, "two variables of one scope are called '{}'", p_.exprs[v].name);
+    declare(v, at);
+    here.push_back(v);
+  }
+
+  void declare(VariableId v, Location at) {
     if (declared_[index(v)]) fail(at, "'{}' is declared twice", p_.exprs[v].name);
     declared_[index(v)] = true;
-    return v;
+    seen_[p_.exprs[v].name].push_back(v);
+  }
+
+  void forget(VariableId v) {
+    declared_[index(v)] = false;
+    std::erase(seen_[p_.exprs[v].name], v);
   }
 
   void uses(ExprId e, const Statement& s, const For* loop) {
     for_each_variable(p_.exprs, e, [&](VariableId v) {
       if (!declared_[index(v)] && !(loop && loop->counter == v))
         fail(s.at, "'{}' is used out of its scope", p_.exprs[v].name);
+      if (declared_[index(v)] && seen_.at(p_.exprs[v].name).back() != v)
+        fail(s.at, "'{}' is hidden by another of its name", p_.exprs[v].name);
     });
   }
 
@@ -185,6 +203,7 @@ class Verify {
 
   const Program& p_;
   std::vector<bool> declared_, constant_;
+  std::unordered_map<std::string_view, std::vector<VariableId>> seen_;  // by name, inner ones last
 };
 
 }  // namespace

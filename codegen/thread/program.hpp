@@ -287,9 +287,9 @@ void guard_last(Program& p);
 void part_products(Program& p);
 /// Numbers the temporaries, by where they stand.
 void number_temporaries(Program& p);
-/// InternalError where a variable is used out of its scope, declared twice, or written as a
-/// constant, where types of assignments differ, and where a function that acts stands in an
-/// expression.
+/// InternalError where a variable is used out of its scope or where another of its name hides it, is
+/// declared twice or beside another of its name, or written as a constant, where types of
+/// assignments differ, and where a function that acts stands in an expression.
 void verify(const Program& p);
 
 // ---- implementation

@@ -318,6 +318,30 @@ TEST_CASE(
   CHECK_THROWS_WITH(verify(other), ContainsSubstring("'v'") && ContainsSubstring("type"));
 }
 
+TEST_CASE("two names of one scope, and a use of what another hides, are an InternalError") {
+  const Program beside = program([](Exprs& e, Builder& b) {
+    for (int i = 0; i < 2; ++i)
+      b.add(Declare{.variable = e.declare({.name = "rest", .type = i32})});
+  });
+  CHECK_THROWS_WITH(verify(beside),
+                    ContainsSubstring("two variables of one scope are called 'rest'"));
+  const auto nested = [](bool uses_outer) {
+    return program([=](Exprs& e, Builder& b) {
+      const VariableId outer = e.declare({.name = "rest", .type = i32}),
+                       inner = e.declare({.name = "rest", .type = i32});
+      b.add(Declare{.variable = outer});
+      b.open(Block{});
+      b.add(Declare{.variable = inner});
+      b.add(Assign{e.variable(uses_outer ? outer : inner), e.number(1)});
+      b.close();
+      b.add(Assign{e.variable(outer), e.number(2)});
+    });
+  };
+  CHECK_NOTHROW(verify(nested(false)));
+  CHECK_THROWS_WITH(verify(nested(true)),
+                    ContainsSubstring("'rest' is hidden by another of its name"));
+}
+
 TEST_CASE("what stands behind loads that come first names what they load, checks too") {
   VariableId pointer = no_variable;
   Program p = program([&](Exprs& e, Builder& b) {

@@ -12,6 +12,7 @@
 #include "palladium/error.hpp"
 #include "tests/support/differential.hpp"
 #include "tests/support/machine_products.hpp"
+#include "tests/support/product_loops.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/support/tracing.hpp"
 
@@ -99,10 +100,8 @@ bool has_remark(const lowered::Program& l, const std::string& words) {
 }
 
 // Registers, spills and what ptxas says of it are as lowering meant them.
-void check(const Tile& t, const std::string& arch) {
-  INFO(arch << ": " << t.text());
+void check(const graph::Graph& g, const std::string& arch) {
   const cuda::Options options{.compute_capability = compute_capability_of(arch)};
-  const graph::Graph g = graph_of_tile(t);
   lowered::Program l;
   try {
     l = cuda::lower(g, options);
@@ -130,6 +129,11 @@ void check(const Tile& t, const std::string& arch) {
     CHECK(machine_products(r.cubin).left_out == 0);
 }
 
+void check(const Tile& t, const std::string& arch) {
+  INFO(arch << ": " << t.text());
+  check(graph_of_tile(t), arch);
+}
+
 }  // namespace
 
 TEST_CASE(
@@ -151,6 +155,16 @@ TEST_CASE("the largest tiles compile for sm_90a in every dtype, width and number
   check({.dtype = f8e4m3, .m = 256, .n = 256, .k = 32, .two = true}, "sm_90a");
   check({.m = 256, .n = 128, .k = 64, .num_warps = 16, .two = true, .specialize = true}, "sm_90a");
   check({.m = 64, .n = 256, .k = 64, .num_warps = 4, .two = true, .specialize = true}, "sm_90a");
+}
+
+TEST_CASE("sums of products in loops one behind the other compile for sm_90a without complaint") {
+  if (!nvrtc::toolchain().found) SKIP("no NVRTC");
+  for_seeds(1, 48, [](std::uint64_t seed) {
+    Random random(seed);
+    const ProductLoops p = ProductLoops::drawn(random);
+    INFO(p.text());
+    check(graph::from_json(p.kernel().lower(p.types(4096, 4096, 512)).json()), "sm_90a");
+  });
 }
 
 TEST_CASE("products whose columns warpgroups share compile for sm_90a without complaint") {

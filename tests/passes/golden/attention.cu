@@ -64,6 +64,7 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
   }
   pl::mbarrier_wait(smem, phase0);
   phase0 = phase0 ^ 1;
+  pl::wgmma_registers(v11);
   const u64 matrix0 = pl::matrix_descriptor(smem + 1024, 16, 1024, 128);
   const u64 matrix1 = pl::matrix_descriptor(smem + 9216, 16, 1024, 128);
   const u64 matrix2 = pl::matrix_descriptor(smem + 50176, 8192, 1024, 128);

@@ -48,6 +48,7 @@ PL_KERNEL(384) matmul_kernel(const f16* in0, const f16* in1, f32* out0, PL_TENSO
     pl::setmaxnreg_inc<240>();
     f32 v0[64];
     bool v0_stored = false;
+    pl::wgmma_registers(v0);
     u32 phase_of_ring0 = 0u;
     PL_NOUNROLL for (i32 p2 = 0; p2 < 5; p2 += 5) {
       _Pragma("unroll 5") for (i32 slot0 = 0; slot0 < 5; ++slot0) {

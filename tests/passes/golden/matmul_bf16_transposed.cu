@@ -30,6 +30,7 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0, PL_TEN
       }
     }
   }
+  pl::wgmma_registers(v0);
   u32 phase_of_ring0 = 0u;
   const u64 matrix0 = pl::matrix_descriptor(smem + 512, 16, 512, 64);
   const u64 matrix1 = pl::matrix_descriptor(smem + 4608, 16, 512, 64);

@@ -1,0 +1,50 @@
+// Sums of products in several loops, one behind the other, of which any may have no iteration.
+#include "tests/support/product_loops.hpp"
+
+#include "tests/support/seeds.hpp"
+#include "tests/support/targets.hpp"
+
+using namespace palladium;
+using namespace palladium::test;
+
+namespace {
+
+void check(const ProductLoops& p, std::uint64_t seed) {
+  CAPTURE(p.text());
+  for_each_target("product_loops", [&](Target target) {
+    Random random(seed);
+    for (int i = 0; i < 2; ++i) {
+      const std::int64_t m = random.between(1, 200), n = 16 * random.between(1, 9),
+                         k = i == 0 ? 16 * random.between(1, 32) : random.between(1, 512);
+      CAPTURE(m, n, k);
+      const auto small = [&](auto) { return random.between(-2, 2); };
+      const Array a = make_array<float>({m, k}, small),
+                  b = make_array<float>(p.trans_b ? Shape{n, k} : Shape{k, n}, small),
+                  o = make_array<float>({m, n}, small), expected = p.expected(a, b, o);
+      const Kernel kernel = p.kernel().on(target);
+      const Array left = on(target, a.astype(p.dtype)), right = on(target, b.astype(p.dtype));
+      const Array c =
+          on_cpu(p.adds_to_output ? kernel(left, right, on(target, o)) : kernel(left, right));
+      for (std::int64_t e = 0; e < m * n; ++e) {
+        INFO("element " << e / n << ", " << e % n);
+        REQUIRE(c.data<float>()[e] == expected.data<float>()[e]);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("sums go through loops one behind the other, with and without iterations") {
+  for (const bool is_static : {false, true})
+    for (const bool persistent : {false, true})
+      check({.persistent = persistent, .is_static = is_static, .cuts = {0, 3, 3}}, 1);
+  check({.dtype = f8e4m3, .bm = 128, .trans_b = true, .cuts = {2}, .by_program = true}, 2);
+}
+
+TEST_CASE("sums of products in loops that are drawn are those of plain loops") {
+  for_seeds(1, 24, [](std::uint64_t seed) {
+    Random random(seed);
+    check(ProductLoops::drawn(random), seed);
+  });
+}
