@@ -51,7 +51,10 @@ thread::Program Expander::run() {
   begin_fetches();
   begin_rings();
   for (const lowered::Body& b : l_.bodies)
-    for (const lowered::Agent& a : b.agents) find_beside_threads(a.statements, false);
+    for (const lowered::Agent& a : b.agents) {
+      find_beside_threads(a.statements, false);
+      find_added(a.statements);
+    }
   program_ids_.resize(g_.mapping.grid.size(), no_expr);
   const ExprId block = e_.call(Row::block_x, i32, {});
   const std::int64_t cluster = p_.cluster_blocks;

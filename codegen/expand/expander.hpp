@@ -306,6 +306,7 @@ class Expander {
   Affine beside_others(const WgmmaOperands& o, StorageId storage);
   void multiply(const WgmmaOperands& o, Range k_part, Range n_part, ExprId registers,
                 ExprId begins);
+  void find_added(const lowered::Statements& list);
   void find_beside_threads(const lowered::Statements& list, bool reach);
   /// Sums that tensor cores keep in few bits: of some columns at once, beside the sum in f32.
   struct Promoted {
@@ -406,7 +407,8 @@ class Expander {
     const lowered::Dot* of = nullptr;
     VariableId part = thread::no_variable;
   };
-  Table<StorageId, Rest> rests_;              // by the sum
+  Table<StorageId, Rest> rests_;                                    // by the sum
+  std::map<const lowered::Dot*, const lowered::WaitGroup*> added_;  // by who begins anew
   std::map<std::int64_t, VariableId> parts_;  // of sums that leave nothing, by their registers
   std::set<ValueId> beside_threads_;          // products
   Table<StorageId, bool> declared_;           // by a statement so far

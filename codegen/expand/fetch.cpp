@@ -563,8 +563,13 @@ void Expander::expand_one(const lowered::WaitGroup& w) {
     wait(Row::wgmma_wait);
     pin(w.storages);
     if (w.pending > 0) return;
-    for (const StorageId s : w.storages)
-      if (has_rest(s)) add_rest(s), clear_rest(s);
+    for (const StorageId s : w.storages) {
+      if (!has_rest(s)) continue;
+      add_rest(s);
+      const bool is_begun_anew = std::ranges::any_of(
+          added_, [&](const auto& a) { return a.second == &w && a.first->result == s; });
+      if (!is_begun_anew) clear_rest(s);
+    }
     return;
   case device::Completion::bulk_group:
     if (!is_one_thread_) b_.open(thread::If{elected(), {}});

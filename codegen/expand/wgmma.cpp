@@ -279,6 +279,26 @@ void Expander::find_beside_threads(const lowered::Statements& list, bool reach) 
   }
 }
 
+// Products that follow, in one list, on a wait for what the one before left, with nothing between
+// that touches their sum: the wait has added it.
+void Expander::find_added(const lowered::Statements& list) {
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    lowered::for_each_body(list[i], [&](const lowered::Statements& body) { find_added(body); });
+    const auto* const wait = std::get_if<lowered::WaitGroup>(&list[i].what);
+    if (wait == nullptr || wait->kind != device::Completion::wgmma_group || wait->pending > 0)
+      continue;
+    for (const StorageId sum : wait->storages) {
+      const auto next = std::find_if(list.begin() + static_cast<std::ptrdiff_t>(i) + 1, list.end(),
+                                     [&](const lowered::Statement& s) {
+                                       return lowered::any_effect(
+                                           l_, s, [&](const auto& e) { return e.storage == sum; });
+                                     });
+      const auto* const d = next == list.end() ? nullptr : std::get_if<lowered::Dot>(&next->what);
+      if (d != nullptr && d->result == sum && passes::rests(l_, *d)) added_[d] = wait;
+    }
+  }
+}
+
 void Expander::expand_wgmma(const lowered::Dot& d) {
   const WgmmaOperands o = operands_of_wgmma(d);
   if (!d.accumulates && !declared_[d.result]) declare_storage(d.result);
@@ -341,7 +361,7 @@ void Expander::promote(const WgmmaOperands& o, ExprId begins) {
     b_.add(thread::Call{.function = Row::wgmma_wait, .templates = {std::int64_t{0}}});
   };
   const thread::Call pinned{.function = Row::wgmma_registers, .args = {e_.address(part)}};
-  if (is_left) wait(), b_.add(pinned), add_rest(sum);
+  if (is_left && !added_.contains(&o.dot)) wait(), b_.add(pinned), add_rest(sum);
   for (std::int64_t k = 0; k < o.depth; k += lowered::promoted_k)
     for (std::int64_t n = 0; n < p.columns; n += p.width) {
       b_.add(pinned);

@@ -40,6 +40,14 @@ TEST_CASE("sums go through loops one behind the other, with and without iteratio
     for (const bool persistent : {false, true})
       check({.persistent = persistent, .is_static = is_static, .cuts = {0, 3, 3}}, 1);
   check({.dtype = f8e4m3, .bm = 128, .trans_b = true, .cuts = {2}, .by_program = true}, 2);
+  // What products of 8-bit floats leave is added where threads wait to copy, once.
+  for (const bool trans_b : {false, true})
+    check({.dtype = f8e4m3,
+           .persistent = true,
+           .trans_b = trans_b,
+           .specialize = false,
+           .cuts = {1, 4}},
+          3);
 }
 
 TEST_CASE("sums of products in loops that are drawn are those of plain loops") {
