@@ -197,9 +197,9 @@ class Choice {
       if (!programs.is_static()) return most_blocks;
       all = all * programs.value();
     }
-    const std::int64_t count = thread::multiprocessor(l_.machine.compute_capability).count;
-    return static_cast<int>(
-        std::min<std::int64_t>(most_blocks, cdiv(all.value_or(INT64_MAX), count)));
+    const std::int64_t count = thread::multiprocessor(l_.machine.compute_capability).count,
+                       enough = most_blocks * count;
+    return static_cast<int>(cdiv(std::min(all.value_or(enough), enough), count));
   }
 
   Program& l_;

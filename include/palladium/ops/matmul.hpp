@@ -27,19 +27,19 @@ struct MatmulOptions {
   /// and columns are chosen for the size of the result (of all of a batch), from 128 x 256 for
   /// large ones (of 16 bits) down to 64 x 32 for those of few rows: those that take least by a
   /// model of 132 multiprocessors, which take a block at a time and wait for products or for the L2
-  /// cache. It goes by powers of two: all sizes for which it says the same have one kernel. Of a
-  /// size of which pl::lower() knows nothing, and beside a block_m or block_n, they are 128. Of k
-  /// 64, but 32 of tf32 and 128 of 8-bit floats whose b is [n, k], and twice as much beside 64 x 64
-  /// and less. Blocks for which an architecture has no shared memory are an error where the kernel
-  /// is compiled for it; where registers spill there is a warning.
+  /// cache. It goes by powers of two: all sizes for which it says the same have one kernel; one of
+  /// which pl::lower() knows nothing counts as large. Beside a block_m or block_n the other is 128.
+  /// Of k 64, but 32 of tf32 and 128 of 8-bit floats whose b is [n, k], and twice as much beside
+  /// 64 x 64 and less. Blocks for which an architecture has no shared memory are an error where the
+  /// kernel is compiled for it; where registers spill there is a warning.
   int block_m = 0, block_n = 0, block_k = 0;
 };
 
 /// activation(a @ b + bias) for matrices a [m, k] and b [k, n] of floats of any size, and a bias of
 /// any floats; where k is 0 the product is zeros. a and b are of one dtype, or each of one of the
 /// 8-bit floats. All is computed in f32 (of f64 in f64) and rounded once, to out_dtype, a float.
-/// One kernel serves any m and n for which blocks are the same. Tensor cores multiply elements of 8 bits, and tf32 of sm_90a,
-/// twice as fast where b is given [n, k].
+/// One kernel serves any m and n for which blocks are the same. Tensor cores multiply elements of 8
+/// bits, and tf32 of sm_90a, twice as fast where b is given [n, k].
 PALLADIUM_API Kernel matmul(MatmulOptions options = {});
 
 }  // namespace palladium::ops
