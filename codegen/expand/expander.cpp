@@ -181,12 +181,22 @@ std::size_t end_of_elected(std::span<const lowered::Statement> list, std::size_t
   return end;
 }
 
+// Of an iteration, under whatever conditions; loops within it have their own.
+void add_sums_of_products(const lowered::Statements& list, std::vector<StorageId>& sums) {
+  for (const lowered::Statement& s : list) {
+    if (const auto* const d = std::get_if<lowered::Dot>(&s.what);
+        d != nullptr && d->accumulates && lowered::is_of_wgmma(d->unit) &&
+        std::ranges::find(sums, d->result) == sums.end())
+      sums.push_back(d->result);
+    if (lowered::repeats(s)) continue;
+    lowered::for_each_body(
+        s, [&](const lowered::Statements& body) { add_sums_of_products(body, sums); });
+  }
+}
+
 std::vector<StorageId> sums_of_products(const lowered::Statements& list) {
   std::vector<StorageId> sums;
-  for (const lowered::Statement& s : list)
-    if (const auto* const d = std::get_if<lowered::Dot>(&s.what);
-        d != nullptr && d->accumulates && lowered::is_of_wgmma(d->unit))
-      sums.push_back(d->result);
+  add_sums_of_products(list, sums);
   return sums;
 }
 

@@ -237,12 +237,17 @@ std::pair<Dot, layout::Layout> product(const Program& l, ValueId dot) {
 
 namespace {
 
-bool has_no_other(const Statements& list, ValueId product) {
+// There is no other product, and each iteration comes to it: what is in flight where ways meet
+// ptxas keeps in other registers.
+bool stands_alone(const Statements& list, ValueId product, bool conditional) {
   return std::ranges::all_of(list, [&](const Statement& s) {
     const Dot* const d = std::get_if<Dot>(&s.what);
-    bool none = d == nullptr || d->inst == product;
-    for_each_body(s, [&](const Statements& body) { none = none && has_no_other(body, product); });
-    return none;
+    bool alone = d == nullptr || (d->inst == product && !conditional);
+    const bool inside = !repeats(s) && (conditional || std::holds_alternative<When>(s.what) ||
+                                        std::holds_alternative<Switch>(s.what));
+    for_each_body(
+        s, [&](const Statements& body) { alone = alone && stands_alone(body, product, inside); });
+    return alone;
   });
 }
 
@@ -252,7 +257,8 @@ bool rests(const Program& l, const Dot& d) {
   if (d.unit != Dot::Unit::wgmma_promoted || !d.accumulates || d.anew != graph::no_value)
     return false;
   bool alone = true;
-  for_each_list(l, [&](const Statements& list) { alone = alone && has_no_other(list, d.inst); });
+  for_each_list(
+      l, [&](const Statements& list) { alone = alone && stands_alone(list, d.inst, false); });
   return alone;
 }
 

@@ -40,7 +40,7 @@ void promote_sums(Program& l, Dot& d);
 
 /// Whether what tensor cores have added up last of a product of wgmma_promoted waits for the next
 /// one, or who asks for the sum, so that it goes on meanwhile: where there is no other product, for
-/// which ptxas would wait.
+/// which ptxas would wait, and none that only some iterations come to.
 bool rests(const Program& l, const Dot& d);
 
 /// Whether the statement is a product that runs by itself, behind it.

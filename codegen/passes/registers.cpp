@@ -13,6 +13,8 @@
 //   values go to local memory.
 #include <algorithm>
 #include <bit>
+#include <iterator>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -244,15 +246,20 @@ class CrowdedProducts {
     for_each_product(l_, [&](const Dot& d) { products.push_back(d); });
     std::int64_t largest = 0;
     for (const Dot& d : products) largest = std::max(largest, accumulators(d));
+    std::set<StorageId> largest_sums;
+    for (const Dot& d : products)
+      if (accumulators(d) == largest) largest_sums.insert(d.result);
     for (const Dot& d : products) {
-      if (is_of_wgmma(d.unit) || d.unit == Dot::Unit::fma) continue;
-      const std::int64_t taken = accumulators(d);
-      if (lacks_registers_for_wgmma(l_, l_.graph[d.inst]))
-        tell(d, "by mma.sync, not by wgmma, because its accumulators take", taken, beside_wgmma);
-      else if (const int warps = other_warps(d); warps != 0)
+      if (d.unit == Dot::Unit::fma) continue;
+      const bool by_wgmma = is_of_wgmma(d.unit);
+      const std::int64_t taken = accumulators(d), beside = by_wgmma ? beside_wgmma : beside_mma;
+      if (!by_wgmma && lacks_registers_for_wgmma(l_, l_.graph[d.inst]))
+        tell(d, "by mma.sync, not by wgmma, because its accumulators take", taken, beside_wgmma, 1);
+      else if (const int warps = by_wgmma ? 0 : other_warps(d); warps != 0)
         tell_of_width(d, warps);
-      else if (taken == largest && l_.most_held + beside_mma > has_)
-        tell(d, "partly in local memory, because values take", l_.most_held, beside_mma);
+      else if (taken == largest && l_.most_held + beside > has_)
+        tell(d, "partly in local memory, because values take", l_.most_held, beside,
+             std::ssize(largest_sums));
     }
   }
 
@@ -276,20 +283,23 @@ class CrowdedProducts {
 
   std::int64_t accumulators(const Dot& d) const { return registers_of(l_.storages[d.result]); }
 
-  void tell(const Dot& d, const char* what, std::int64_t taken, std::int64_t beside) {
+  // `sums`: of so many of its size.
+  void tell(const Dot& d, const char* what, std::int64_t taken, std::int64_t beside,
+            std::int64_t sums) {
     l_.remarks.push_back(
         {l_.graph.location(d.inst),
          fmt::format("{}: {} {} of the {} registers that a thread of {} has, and {} are needed "
                      "beside them; a block that makes it {} fits",
                      description_of(l_.graph, d.inst), what, taken, has_,
                      std::int64_t{l_.threads()} * std::max(1, l_.warpgroups), beside,
-                     fitting(l_.storages[d.result], taken, beside))});
+                     fitting(l_.storages[d.result], taken, beside, sums))});
   }
 
   // With fewer columns, what leaves so many registers.
-  std::string fitting(const Storage& s, std::int64_t taken, std::int64_t beside) const {
+  std::string fitting(const Storage& s, std::int64_t taken, std::int64_t beside,
+                      std::int64_t sums) const {
     Extents fits = s.shape;
-    std::int64_t registers = registers_of(s);
+    std::int64_t registers = sums * registers_of(s);
     const std::int64_t others = std::max<std::int64_t>(0, taken - registers);
     while (fits.back() > 8 && others + registers + beside > has_) {
       fits.back() = cdiv(fits.back(), 16) * 8;

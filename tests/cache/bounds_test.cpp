@@ -212,8 +212,11 @@ TEST_CASE("a large store is looked at in part, and as a whole when it is nearly 
   }
   const Store full(folder.path(), {.most_files = 8000});
   const std::uint64_t evicted = cache::counted(cache::Event::evicted);
-  for (int i = 0; i < 900; ++i) REQUIRE(full.publish(entry_of("more" + std::to_string(i), 10)));
-  CHECK(cache::counted(cache::Event::evicted) > evicted);
+  // As often; once in some 250 runs only after more.
+  const auto evicts = [&] { return cache::counted(cache::Event::evicted) > evicted; };
+  for (int i = 0; i < 900 || (!evicts() && i < 6000); ++i)
+    REQUIRE(full.publish(entry_of("more" + std::to_string(i), 10)));
+  CHECK(evicts());
   CHECK(full.list().size() <= 8800);
   CHECK(full.list().size() >= 7000);
   REQUIRE(full.clear().entries > 7000);

@@ -215,12 +215,15 @@ TEST_CASE("Pallas threads of one block share its registers") {
 }
 
 // Products of one A of 64 rows.
-std::string two_products(const std::string& columns) {
+std::string two_products(const std::string& columns, int warps = 0) {
   const std::string b = "f16[32," + columns + "]", c = "f32[64," + columns + "]";
-  return decided(whole({"f16[64,32]", "f16[32,256]", b}, {"f32[64,256]", c},
-                       "  %5: f16[64,32] = load %0\n  %6: f16[32,256] = load %1\n  %7: " + b +
-                           " = load %2\n  %8: f32[64,256] = dot %5, %6\n  %9: " + c +
-                           " = dot %5, %7\n  store %3, %8\n  store %4, %9"));
+  const auto by = [&](const std::string& text) {
+    return decided(warps == 0 ? text : by_warps(warps, text));
+  };
+  return by(whole({"f16[64,32]", "f16[32,256]", b}, {"f32[64,256]", c},
+                  "  %5: f16[64,32] = load %0\n  %6: f16[32,256] = load %1\n  %7: " + b +
+                      " = load %2\n  %8: f32[64,256] = dot %5, %6\n  %9: " + c +
+                      " = dot %5, %7\n  store %3, %8\n  store %4, %9"));
 }
 
 TEST_CASE("warpgroups share columns only where fewer cannot hold the program") {
@@ -229,6 +232,13 @@ TEST_CASE("warpgroups share columns only where fewer cannot hold the program") {
   CHECK_THAT(two_products("256"),
              Shows({"by wgmma on 4x2 warps", "by wgmma on 4x2 warps",
                     "8 warps: a value takes 128 registers of each of 128 threads\n"}));
+  CHECK_THAT(two_products("256"), !ContainsSubstring("local memory"));
+  // By as many warps as somebody wants: with a block for which registers of both are enough.
+  CHECK_THAT(two_products("256", 4),
+             Shows({"by wgmma on 4x1 warps", "by wgmma on 4x1 warps",
+                    "partly in local memory, because values take 256 of the 255 registers that a "
+                    "thread of 128 has, and 26 are needed beside them; a block that makes it "
+                    "f32[64,128] fits"}));
 }
 
 // 16 columns of B as (K, N) are one panel of 32 bytes, which no two warpgroups share.

@@ -19,6 +19,7 @@ ProductLoops ProductLoops::drawn(Random& random) {
   p.is_static = random.chance(40);
   p.adds_to_output = random.chance(30);
   p.converts = p.dtype != f32 && random.chance(15);
+  p.skips = random.chance(20);
   if (random.chance(50)) p.specialize = random.chance(50);
   for (int i = random.pick({0, 1, 1, 2}); i > 0; --i) p.cuts.push_back(random.below(9));
   std::ranges::sort(p.cuts);
@@ -35,6 +36,7 @@ std::string ProductLoops::text() const {
   if (is_static) all += ", static";
   if (adds_to_output) all += ", adds to the output";
   if (converts) all += ", converts";
+  if (skips) all += ", skips";
   if (specialize) all += *specialize ? ", a producer" : ", no producer";
   for (const int cut : cuts) all += ", cut at " + std::to_string(cut);
   return all + (by_program ? " by program" : "");
@@ -75,12 +77,16 @@ Kernel ProductLoops::kernel() const {
     if (p.is_static) k = k.value();
     const auto compute = [=](Ref a, Ref b, Ref o) {
       const DotOptions how{.trans_b = p.trans_b, .precision = p.dtype == f32 ? tf32 : ieee};
-      const auto add = [&](Index l, Value sum) {
+      const auto product = [&](Value l) {
         const Slice now = ds(l * p.bk, p.bk);
         Value left = a[{_, now}];
         if (p.converts) left = (left.astype(f32) * 2.0f).astype(p.dtype);
-        const Value right = p.trans_b ? b[{_, now}] : b[{now, _}];
-        return sum + dot(left, right, how);
+        return dot(left, p.trans_b ? b[{_, now}] : b[{now, _}], how);
+      };
+      const auto add = [&](Index l, Value sum) -> Value {
+        if (!p.skips) return sum + product(l);
+        return cond(
+            l % 3 != 1, [&] { return sum + product(l); }, [&] { return sum; });
       };
       const Dim steps = cdiv(k, p.bk);
       const Value end = steps.is_static() ? Value(steps.value()) : dim_as_value(steps);
@@ -122,8 +128,9 @@ Array ProductLoops::expected(const Array& a, const Array& b, const Array& o) con
       std::int64_t from = 0;
       const auto add = [&](std::int64_t until) {
         for (std::int64_t l = from * bk; l < std::min(until * bk, k); ++l)
-          sum += (converts ? 2 : 1) * a.data<float>()[i * k + l] *
-                 b.data<float>()[trans_b ? j * k + l : l * n + j];
+          if (!skips || l / bk % 3 != 1)
+            sum += (converts ? 2 : 1) * a.data<float>()[i * k + l] *
+                   b.data<float>()[trans_b ? j * k + l : l * n + j];
         from = std::max(from, until);
       };
       for (const int cut : cuts) {

@@ -20,6 +20,7 @@ struct ProductLoops {
   bool persistent = false, trans_b = false, is_static = false;
   bool adds_to_output = false;  // the first loop begins with what the output holds
   bool converts = false;        // a goes through f32
+  bool skips = false;           // every third step adds nothing
   std::optional<bool> specialize = {};
   /// Behind which steps loops end but the last, each not in front of the one before; with
   /// `by_program` so many more as a program's row of blocks.
