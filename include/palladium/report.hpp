@@ -99,9 +99,9 @@ struct CostEstimate {
 /// (PALLADIUM_EXPECT), with what the compiler remarks of the kernel.
 struct Expectation {
   std::string on = {};        ///< "sm_90a"; empty: every architecture
-  bool tensor_cores = false;  ///< products by the best of them for their elements: wgmma where
-                              ///< there is one (which ptxas serialises nowhere), else mma.sync
-  bool tma = false;                ///< blocks are brought to shared memory by TMA, not by threads
+  bool tensor_cores = false;  ///< products by the best of them for their elements: wgmma where the
+                              ///< architecture has it, serialised nowhere, else mma.sync
+  bool tma = false;           ///< blocks are brought to shared memory by TMA, not by threads
   std::optional<int> spills = {};  ///< bytes of code for stores and loads of registers, at most
   int registers = 0;               ///< of a thread, at most; 0: any number
   /// Of the time, for which tensor cores or memory are at their limit, that is predicted at least

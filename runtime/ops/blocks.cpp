@@ -68,16 +68,18 @@ int stages_of(const MatmulBlocks& b, int bytes) {
 
 int given_or(int given, int otherwise) { return given > 0 ? given : otherwise; }
 
-// Where nothing is known of sizes, and the others of those that are given.
+bool by_tensor_cores(DType t, const MatmulOptions& o) {
+  return t.bytes() <= 2 || (t == f32 && o.precision == tf32);
+}
+
+// Whatever the sizes are: the others of those that are given.
 MatmulBlocks usual(DType t, const MatmulOptions& o) {
-  const int bytes = t.bytes();
-  const bool by_tensor_cores = bytes <= 2 || o.precision == tf32;
-  const int k = o.trans_b && bytes == 1 ? 128 : by_tensor_cores && bytes <= 2 ? 64 : 32;
-  return {.m = given_or(o.block_m, by_tensor_cores ? 128 : 64),
-          .n = given_or(o.block_n, by_tensor_cores ? 128 : 64),
+  const bool large = by_tensor_cores(t, o);
+  const int k = o.trans_b && t.bytes() == 1 ? 128 : t.bytes() <= 2 ? 64 : 32;
+  return {.m = given_or(o.block_m, large ? 128 : 64),
+          .n = given_or(o.block_n, large ? 128 : 64),
           .k = given_or(o.block_k, k),  // a row has 128 bytes
-          .persistent = by_tensor_cores,
-          .by_tensor_cores = by_tensor_cores,
+          .persistent = large,
           .are_chosen = o.block_m == 0 && o.block_n == 0 && o.block_k == 0};
 }
 
@@ -85,7 +87,7 @@ MatmulBlocks usual(DType t, const MatmulOptions& o) {
 
 MatmulBlocks blocks_of(DType t, const Dim& rows, const Dim& columns, const MatmulOptions& options) {
   MatmulBlocks b = usual(t, options);
-  if (!b.by_tensor_cores || options.block_m > 0 || options.block_n > 0) return b;
+  if (!by_tensor_cores(t, options) || options.block_m > 0 || options.block_n > 0) return b;
   const Sizes sizes{most_of(rows), most_of(columns), most_of(batch_size())};
   const Tile tile = fastest(sizes, t.bytes());
   b.m = tile.m, b.n = tile.n;

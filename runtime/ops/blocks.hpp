@@ -10,7 +10,6 @@ struct MatmulBlocks {
   int m, n, k;
   int stages = 0;           ///< that are fetched ahead; 0: as the compiler finds best
   bool persistent = false;  ///< there is more than one for each multiprocessor
-  bool by_tensor_cores = false;
   bool are_chosen = false;  ///< nobody asked for others
 };
 

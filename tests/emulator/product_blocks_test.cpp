@@ -46,6 +46,7 @@ TEST_CASE("blocks of a product are so large that a GPU has enough of them") {
   // Without tensor cores, and as a caller wants it.
   CHECK(tile(f32, 16, 4096) == Tile{64, 64, 32});
   CHECK(tile(f64, 8192, 8192) == Tile{64, 64, 32});
+  CHECK(tile(f64, 16, 4096, {.precision = tf32}) == Tile{64, 64, 32});
   CHECK(tile(f16, 16, 4096, {.block_n = 256}) == Tile{128, 256, 64});
   CHECK(tile(f16, 16, 4096, {.block_k = 32}) == Tile{64, 32, 32});
   CHECK(tile(f16, 0, 0) == Tile{64, 32, 128});
