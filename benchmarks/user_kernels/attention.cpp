@@ -99,6 +99,38 @@ UserKernel attention(const Attention& p) {
           inputs};
 }
 
+UserKernel attention_by_loop(const Attention& p) {
+  const std::int64_t rows = p.rows, columns = p.columns;
+  const auto body = [=](Ref q, Ref k, Ref v, Ref o) {
+    const auto queries = [&](Index block) {
+      const Value asked = q[{ds(block * rows, rows), _}];
+      const auto iteration = [&](Value i, Running r) {
+        const Slice now = ds(i * columns, columns);
+        Value s = dot(asked, k[{now, _}], {.trans_b = true}) * (scale_of(p) * log2e);
+        if (p.causal) {
+          const Value row = iota(i32, {rows, 1}, 0) + block * rows;
+          s = where(iota(i32, {1, columns}, 1) + i * columns <= row, s, -1e30f);
+        }
+        return with_block(r, s, v[{now, _}]);
+      };
+      const Value end = p.causal ? cdiv((block + 1) * rows, columns) : Value(p.keys / columns);
+      const Running r = loop(0, end, iteration, at_first(rows, p.d));
+      o[{ds(block * rows, rows), _}] = (r.sums / r.total).astype(bf16);
+    };
+    loop(0, p.queries / rows, queries);
+  };
+  const auto head = [](Index b, Index h) { return Indices{b, h, 0, 0}; };
+  const BlockSpec q{{squeezed, squeezed, p.queries, p.d}, head},
+      k{{squeezed, squeezed, p.keys, p.d}, head};
+  return {pallas_call(body, {.name = "attention_by_loop",
+                             .out_type = queries_of(p),
+                             .grid = {p.batch, p.heads},
+                             .in_specs = {q, k, k},
+                             .out_specs = {q},
+                             .compiler_params = {.approx_math = true}}),
+          {queries_of(p), keys_of(p), keys_of(p)}};
+}
+
 UserKernel attention_of_lengths(const Attention& p) {
   const std::int64_t rows = p.rows, columns = p.columns, d = p.d, all = p.batch * p.queries;
   // starts: [batch + 1]; a program has a block of queries of one sequence, if it has so many.

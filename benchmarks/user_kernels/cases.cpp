@@ -138,6 +138,13 @@ void add_other_products(std::vector<Case>& all) {
   all.push_back({"convolution", [] { return convolution({}); }, 0, "convolution"});
   all.push_back(
       {"convolution_unrolled", [] { return convolution({.unrolled = true}); }, 0, "convolution"});
+  all.push_back({"tiles_by_loop", [=] { return tiles_by_loop(sizes); }, 380, "matmul_128"});
+  all.push_back({"tiles_by_loop_256",
+                 [] {
+                   return tiles_by_loop({.tile = {128, 256, 64}});
+                 },
+                 190, "matmul_256"});
+  all.push_back({"experts_by_loop", [=] { return experts_by_loop(sizes); }, 380, "grouped"});
 }
 
 void add_attention(std::vector<Case>& all) {
@@ -155,6 +162,11 @@ void add_attention(std::vector<Case>& all) {
       all.push_back(
           {"attention_" + kind + "_op", [=] { return shipped_attention(d, causal); }, most, peer});
       add(kind, {.d = d, .causal = causal}, 0, peer);
+      all.push_back({"attention_" + kind + "_by_loop",
+                     [=] {
+                       return attention_by_loop({.d = d, .causal = causal});
+                     },
+                     0, peer});
     }
     // Queries in 64, the 128 keys of a program.
     const Attention backward{.d = d, .rows = 64, .columns = 128};

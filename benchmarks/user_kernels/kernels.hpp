@@ -138,6 +138,14 @@ struct Convolution {
 };
 UserKernel convolution(const Convolution& options);
 
+// ---- products in loops inside of each other (nests.cpp)
+
+/// a b by so many programs, each of which goes through blocks of the result.
+UserKernel tiles_by_loop(const Sizes& sizes, int programs = 132);
+/// Rows of a, sorted by expert, by the expert's matrix: a program has a block of columns and goes
+/// through experts and their blocks of rows, whose first ones are prefetched.
+UserKernel experts_by_loop(const Sizes& sizes, std::int64_t experts = 8);
+
 // ---- attention (attention.cpp)
 
 struct Attention {
@@ -151,6 +159,8 @@ struct Attention {
   CompilerParams params = {};
 };
 UserKernel attention(const Attention& options);
+/// A program goes through all queries of its head, block by block.
+UserKernel attention_by_loop(const Attention& options);
 /// Sequences behind one another; where they begin is prefetched.
 UserKernel attention_of_lengths(const Attention& options);
 /// Keys and values in pages, by a prefetched table; `rows` queries of one group.

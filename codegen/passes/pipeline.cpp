@@ -59,40 +59,16 @@ class Pipelines {
   void run() {
     for (Body& b : l_.bodies) {
       Statements& list = b.agents[0].statements;
-      Statements& all = program(list);
-      top_ = l_.bodies.size() == 1 && l_.warpgroups == 1 ? &all : nullptr;
+      top_ = l_.bodies.size() == 1 && l_.warpgroups == 1 ? &list : nullptr;
       visit(list, nullptr);
-      if (produced_.empty()) continue;
-      if (&all != &list) repeat_producer(list);
-      add_producer(l_, b, std::move(produced_));
+      if (!produced_.empty()) add_producer(l_, b, produced_);
     }
   }
 
  private:
-  static GridLoop* loop_over_programs(Statement& s) {
-    GridLoop* const loop = std::get_if<GridLoop>(&s.what);
-    return loop != nullptr && loop->axis == programs_axis ? loop : nullptr;
-  }
-
-  // What a program does: of a persistent block what it repeats.
-  static Statements& program(Statements& list) {
-    for (Statement& s : list)
-      if (GridLoop* const loop = loop_over_programs(s)) return loop->body;
-    return list;
-  }
-
-  // For each program, behind the blocks that are the same for all.
-  void repeat_producer(const Statements& list) {
-    Statements all;
-    for (const Statement& s : list) {
-      const auto* const window = std::get_if<EnterWindow>(&s.what);
-      if (window != nullptr && !l_.windows[window->window].storage()) all.push_back(s);
-    }
-    GridLoop programs;
-    programs.axis = programs_axis;
-    programs.body = std::move(produced_);
-    all.push_back({std::move(programs), g_.at});
-    produced_ = std::move(all);
+  static bool is_over_programs(const Statement& s) {
+    const GridLoop* const loop = std::get_if<GridLoop>(&s.what);
+    return loop != nullptr && loop->axis == programs_axis;
   }
 
   // Why nobody can make copies ahead of what stands in the bodies of a statement; nullptr: a loop,
@@ -115,12 +91,12 @@ class Pipelines {
         tell_not_pipelined(l_, copies_at(list, i), why);
       const char* const inside = obstacle(list[i], why);
       loops_around_ += repeats(list[i]);
-      const bool is_chosen = is_top(list) && std::holds_alternative<When>(list[i].what);
-      if (is_chosen) whens_.push_back({&list, i});
+      const bool is_followed = can_follow(list, list[i]);
+      if (is_followed) around_.push_back({&list, i});
       for_each_body(list[i], [&](Statements& body) { visit(body, inside); });
-      if (is_chosen) whens_.pop_back();
+      if (is_followed) around_.pop_back();
       loops_around_ -= repeats(list[i]);
-      if (loop_over_programs(list[i]) != nullptr) continue;
+      if (is_over_programs(list[i])) continue;
       if (GridLoop* loop = std::get_if<GridLoop>(&list[i].what))
         i += build(list, i, {.body = &loop->body, .axis = loop->axis, .unrolled = &loop->ring});
       else if (Loop* loop = std::get_if<Loop>(&list[i].what))
@@ -128,10 +104,21 @@ class Pipelines {
     }
   }
 
-  // Whether nothing but conditions stands around the list.
-  bool is_top(const Statements& list) const {
-    if (whens_.empty()) return &list == top_;
-    return &list == &std::get<When>((*whens_.back().list)[whens_.back().at].what).body;
+  // Whether a producer that goes through the list may go into the statement.
+  bool can_follow(const Statements& list, const Statement& s) const {
+    return is_followed(list) &&
+           (std::holds_alternative<When>(s.what) || std::holds_alternative<Loop>(s.what) ||
+            std::holds_alternative<GridLoop>(s.what));
+  }
+
+  // Whether nothing but conditions and loops, whose numbers say all of them, stands around the
+  // list.
+  bool is_followed(const Statements& list) const {
+    if (around_.empty()) return &list == top_;
+    bool found = false;
+    for_each_body((*around_.back().list)[around_.back().at],
+                  [&](const Statements& body) { found = found || &body == &list; });
+    return found;
   }
 
   // Returns how many statements stand in front of the loop that did not.
@@ -162,7 +149,7 @@ class Pipelines {
         moved, [&](std::size_t i) { return bool(completed_by((*over.body)[i])); });
     const char* obstacle =
         !fetched || moved.size() != copies ? "threads copy a part of what it reads"
-        : !is_top(list)                    ? "it stands in another loop, or other bodies beside it"
+        : !is_followed(list)               ? "what stands around it, or beside it, is no loop"
         : !holds_beside_producer(l_)       ? "values take the registers that it would have"
                                            : nullptr;
     Over by_turns = over;
@@ -192,7 +179,7 @@ class Pipelines {
       ahead.push_back(std::move(a));
     }
     const Location where = list[at].at;
-    const bool produced = wanted && produce(l_, whens_, {&list, at}, ahead, produced_);
+    const bool produced = wanted && produce({&list, at}, ahead);
     const bool unrolled = in_groups && loops_around_ == 0 && (produced || !follows);
     l_.rings[first_ring].unrolled = unrolled;
     if (follows && in_groups && produced) {
@@ -223,6 +210,16 @@ class Pipelines {
     list.insert(list.begin() + static_cast<std::ptrdiff_t>(at),
                 std::make_move_iterator(first.begin()), std::make_move_iterator(first.end()));
     return first.size();
+  }
+
+  // Leaves the copies of a loop to a producer, if it can make them.
+  bool produce(Standing loop, const std::vector<Ahead>& ahead) {
+    if (!can_produce(l_, around_, loop, ahead)) return false;
+    for (const Ahead& a : ahead)
+      if (lowered::Ring& ring = l_.rings[a.ring]; !ring.empty_barriers)
+        ring.empty_barriers = l_.add_barriers(a.ring, ring.slots);
+    produced_[ahead[0].ring] = ahead;
+    return true;
   }
 
   // What the copies of a part need and are, for iterations to come.
@@ -260,7 +257,7 @@ class Pipelines {
                         const std::set<std::size_t>& needed) const {
     return trips(l_, over) > 1 && have_few(over, moved) && is_worth_a_producer(over) &&
            can_take_turns(l_, *over.body, moved) &&
-           can_produce(l_, whens_, loop, each_alone(over, moved, needed));
+           can_produce(l_, around_, loop, each_alone(over, moved, needed));
   }
 
   // As many for each, as all share them.
@@ -453,7 +450,8 @@ class Pipelines {
   // ---- a warpgroup that fetches
 
   // It issues what all others would wait for at a barrier, and takes registers from them. A loop
-  // that can begin with all of its iterations fetched needs none.
+  // that can begin with all of its iterations fetched needs none. What it fetches for a loop it
+  // fetches for those around it, too.
   bool is_worth_a_producer(const Over& over) const {
     if (const std::optional<bool> given = g_.bodies[0].warp_specialize) return *given;
     const int warpgroups = l_.num_warps / 4;
@@ -462,8 +460,23 @@ class Pipelines {
       const Dot* const d = std::get_if<Dot>(&s.what);
       return d != nullptr && is_of_wgmma(d->unit);
     });
-    return by_wgmma && warpgroups == 2 && trips(l_, over) > most_slots &&
+    if (fetches_in(produced_, *over.body)) return true;
+    return by_wgmma && warpgroups == 2 && runs(over) > most_slots &&
            l_.most_held + least_beside_values <= registers;
+  }
+
+  // Iterations of the loop in all those of the loops around it.
+  std::int64_t runs(const Over& over) const {
+    Checked all = trips(l_, over);
+    for (const Standing& s : around_) {
+      const Statement& around = (*s.list)[s.at];
+      if (const Loop* const loop = std::get_if<Loop>(&around.what))
+        all = all * trips(l_, {.loop = loop->inst});
+      const GridLoop* const grid = std::get_if<GridLoop>(&around.what);
+      if (grid != nullptr && grid->axis != programs_axis)
+        all = all * trips(l_, {.axis = grid->axis});
+    }
+    return all.value_or(INT64_MAX);
   }
 
   RingId add_ring(const Over& over, const std::set<std::size_t>& moved, int slots) {
@@ -511,9 +524,9 @@ class Pipelines {
   const int most_;  // slots
   const int given_;
   int loops_around_ = 0;
-  Statements* top_ = nullptr;  // of a body that a producer can fetch for ...
-  std::vector<Standing> whens_ = {};
-  Statements produced_;  // ... and what that does
+  Statements* top_ = nullptr;          // of a body that a producer can fetch for
+  std::vector<Standing> around_ = {};  // what it goes into
+  Produced produced_;
 };
 
 }  // namespace

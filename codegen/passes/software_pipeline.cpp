@@ -310,19 +310,14 @@ class SoftwarePipeline {
   Storages shared_;                     // what that needs of this one
 };
 
-// A producer fetches for loops of a program alone: nothing but conditions stands around them, and
-// the loop of a persistent block over its programs.
 class Loops {
  public:
   explicit Loops(Program& l) : l_(l) {}
 
-  void visit(Statements& list, bool fetched_for) {
+  void visit(Statements& list) {
     for (Statement& s : list) {
-      const GridLoop* const grid = std::get_if<GridLoop>(&s.what);
-      const bool programs = grid != nullptr && grid->axis == programs_axis;
-      const bool inside = programs || std::holds_alternative<When>(s.what);
-      for_each_body(s, [&](Statements& body) { visit(body, fetched_for && inside); });
-      if (fetched_for && rotates(s)) continue;
+      for_each_body(s, [&](Statements& body) { visit(body); });
+      if (rotates(s)) continue;
       if (const Statements* const iteration = iteration_of(s); iteration != nullptr && !is_once(s))
         tell_of(s, *iteration);
     }
@@ -388,7 +383,7 @@ class Loops {
 
 void software_pipeline(Program& l) {
   for (Body& b : l.bodies)
-    for (Agent& a : b.agents) Loops(l).visit(a.statements, b.agents.size() > 1);
+    for (Agent& a : b.agents) Loops(l).visit(a.statements);
 }
 
 }  // namespace palladium::passes

@@ -1,5 +1,6 @@
 // Reductions, scans, and what is made of them.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -84,6 +85,28 @@ Value fold_of_truths(Op op, const char* what, const Operand& operand,
   return reduced(op, what, x, options, at);
 }
 
+// Where an extreme of floats stands, by one comparison: all others have reached the number behind
+// it, and NaNs reach nothing. Behind a NaN, which is the extreme if there is any, it is infinite.
+Value stands_at(Op op, Value x, Value extreme, Location at) {
+  const DType type = x.dtype(at) == f64 ? f64 : f32, bits = type == f64 ? i64 : i32;
+  x = x.astype(type, at);
+  extreme = extreme.astype(type, at);
+  const bool is_max = op == Op::ReduceMax;
+  // Of the largest the opposite; no zero with a sign.
+  const Value least = is_max ? elementwise(Op::Sub, {0, extreme}, at)
+                             : elementwise(Op::Add, {extreme, 0}, at),
+              as_bits = least.bitcast(bits, at),
+              step = elementwise(
+                  Op::Or,
+                  {elementwise(Op::ShiftRight, {as_bits, Value(8 * type.bytes() - 1)}, at), 1}, at),
+              next = elementwise(Op::Add, {as_bits, step}, at).bitcast(type, at);
+  const Value nan = elementwise(Op::Ne, {least, least}, at),
+              behind = selected("fold", nan, Value(-HUGE_VAL), next, at);
+  const Value reached = is_max ? elementwise(Op::Le, {x, elementwise(Op::Neg, {behind}, at)}, at)
+                               : elementwise(Op::Ge, {x, behind}, at);
+  return elementwise(Op::Not, {reached}, at);
+}
+
 // The least index of those at which the extreme stands. If there is a NaN, it is the extreme.
 Value place_of_extreme(Op op, const char* what, const Operand& operand, ReduceOptions options) {
   const Location at = location(operand);
@@ -102,9 +125,8 @@ Value place_of_extreme(Op op, const char* what, const Operand& operand, ReduceOp
   const Extents folded = extents(x.shape(at));
   const auto along = static_cast<std::size_t>(normalized(axis, folded.size(), what, at)[0]);
   const Value extreme = reduced(op, what, x, {.axis = axis, .keepdims = true}, at);
-  Value found = elementwise(Op::Eq, {x, extreme}, at);
-  if (x.dtype(at).is_float())
-    found = elementwise(Op::Or, {found, elementwise(Op::Ne, {x, x}, at)}, at);
+  const Value found = x.dtype(at).is_float() ? stands_at(op, x, extreme, at)
+                                             : elementwise(Op::Eq, {x, extreme}, at);
   const Value candidate =
       selected(what, found, counted(folded, along, at), Value(folded[along]), at);
   const Value least =

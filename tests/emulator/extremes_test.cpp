@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "palladium/ops/rms_norm.hpp"
 #include "palladium/ops/softmax.hpp"
 #include "palladium/ops/transpose.hpp"
+#include "tests/support/random_graph.hpp"
 #include "tests/support/targets.hpp"
 
 using namespace palladium;
@@ -477,4 +479,67 @@ TEST_CASE("a block far beyond its array is out of bounds, however far") {
   for (const Target target : {Target::interpreter, Target::emulator})
     for (const Kernel& k : {after, before, padded})
       CHECK_THROWS_WITH(k.on(target)(x), ContainsSubstring("wholly out of bounds"));
+}
+
+// The place of the first NaN, or else of the first that is as large as any, or as small.
+TEST_CASE("places of extremes among infinities, NaNs, zeros of both signs and subnormals") {
+  constexpr std::int64_t rows = 64;
+  for (const DType dtype : {f16, bf16, f8e4m3, f8e5m2, f32, f64}) {
+    for (const std::int64_t columns : {3, 48, 300}) {
+      test::Random random(static_cast<std::uint64_t>(columns));
+      Array drawn = Array::empty({rows, columns}, f32);
+      for (std::int64_t i = 0; i < rows; ++i) {
+        // Few kinds in a row, so that none of them is always there.
+        std::vector<float> kinds;
+        for (int k = random.between(1, 3); k > 0; --k)
+          kinds.push_back(random.pick({HUGE_VALF, -HUGE_VALF, NAN, 0.0f, -0.0f, 1.0f, -1.0f, 448.0f,
+                                       -448.0f, 0x1p-24f, -0x1p-24f, 0x1p-9f, -0x1p-9f}));
+        for (std::int64_t j = 0; j < columns; ++j)
+          drawn.data<float>()[i * columns + j] = random.pick(kinds);
+      }
+      const Array x = drawn.astype(dtype), wide = x.astype(f32);
+      std::vector<std::int32_t> largest, least;
+      for (std::int64_t i = 0; i < rows; ++i) {
+        const float* const row = wide.data<float>() + i * columns;
+        const auto place = [&](auto before) {
+          std::int64_t best = 0;
+          for (std::int64_t j = 1; j < columns; ++j)
+            if (!std::isnan(row[best]) && (std::isnan(row[j]) || before(row[j], row[best])))
+              best = j;
+          return static_cast<std::int32_t>(best);
+        };
+        largest.push_back(place(std::greater<float>()));
+        least.push_back(place(std::less<float>()));
+      }
+      const Kernel k = pallas_call(
+          [](Ref x, Ref high, Ref low) {
+            high[_] = argmax(x[_], {.axis = 1, .keepdims = true});
+            low[_] = argmin(x[_], {.axis = 1, .keepdims = true});
+          },
+          {.name = "places",
+           .out_type = {{{rows, 1}, i32}, {{rows, 1}, i32}},
+           .grid = {rows / 8},
+           .in_specs = {{{8, columns},
+                         [](Index i) {
+                           return Indices{i, 0};
+                         }}},
+           .out_specs = {{{8, 1},
+                          [](Index i) {
+                            return Indices{i, 0};
+                          }},
+                         {{8, 1}, [](Index i) {
+                            return Indices{i, 0};
+                          }}}});
+      CAPTURE(dtype.name(), columns);
+      for_each_target("places", [&](Target target) {
+        const auto [high_there, low_there] = k.on(target)(on(target, x)).unpack<2>();
+        const Array high = on_cpu(high_there), low = on_cpu(low_there);
+        for (std::int64_t i = 0; i < rows; ++i) {
+          CAPTURE(i);
+          CHECK(high.data<std::int32_t>()[i] == largest[static_cast<std::size_t>(i)]);
+          CHECK(low.data<std::int32_t>()[i] == least[static_cast<std::size_t>(i)]);
+        }
+      });
+    }
+  }
 }

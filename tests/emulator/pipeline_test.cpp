@@ -118,6 +118,22 @@ bool has_producer(const graph::Graph& g, int cc = 90) {
   return cuda::lower(g, {.compute_capability = cc}).bodies[0].agents.size() > 1;
 }
 
+// Sums of sums, until an element of them is large enough.
+graph::Graph sums_until(float enough) {
+  const auto body = [=](Ref a, Ref b, Ref o) {
+    const auto add = [&](Index i, Value acc) {
+      return acc + dot(a[{_, ds(i * 16, 16)}], b[{ds(i * 16, 16), _}]);
+    };
+    const auto [turns, sum] =
+        while_loop([&](Value turns, Value sum) { return (turns < 4) & (max(sum) < enough); },
+                   [&](Value turns, Value sum) { return carry(turns + 1, loop(0, 3, add, sum)); },
+                   Value(0).astype(i32), zeros({64, 64}, f32));
+    o[_] = sum + turns.astype(f32);
+  };
+  return traced(body, {.name = "until", .out_type = ShapeDtype{{64, 64}, f32}},
+                {{ShapeDtype{{64, 48}, f16}, false}, {ShapeDtype{{48, 64}, f16}, false}});
+}
+
 // Sums of sums, over a sequential axis and a loop.
 graph::Graph loop_in_loop(int num_stages) {
   const auto body = [](Ref a, Ref b, Ref o) {
@@ -273,8 +289,15 @@ TEST_CASE("a producer goes through loops as they are written, where it knows the
                                               {array({64, 2048}, f16), array({2048, 64}, f16)}));
   CHECK(has_producer(two));
   CHECK(on_all_targets(two, {}, 90) == "");
-  // In another loop, or in a branch, who computes fetches.
-  CHECK_FALSE(has_producer(specialized(loop_in_loop(2))));
+  for (const int stages : {2, 3}) {
+    const graph::Graph nest = specialized(loop_in_loop(stages));
+    CHECK(has_producer(nest));
+    CHECK(on_all_targets(nest, {}, 90) == "");
+  }
+  // Of a loop that only what is computed ends who computes fetches.
+  const graph::Graph searching = specialized(sums_until(40));
+  CHECK_FALSE(has_producer(searching));
+  CHECK(on_all_targets(searching, {}, 90) == "");
 }
 
 TEST_CASE("a producer is there where products alone wait for it, or where it is asked for") {

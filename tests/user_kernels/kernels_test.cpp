@@ -270,6 +270,11 @@ TEST_CASE("products as models have them agree") {
   check_turn(0, "split", split_k_matmul({.m = 64, .n = 64, .k = 192, .tile = small}, 2));
   check_turn(0, "centres", nearest_centres({.m = 64, .n = 192, .tile = small}));
   check_turn(0, "cross entropy", cross_entropy({.m = 64, .n = 128, .k = 96, .tile = small}));
+  check_turn(0, "tiles", tiles_by_loop({.m = 192, .n = 128, .k = 96, .tile = small}, 4));
+  check_turn(0, "experts", experts_by_loop({.m = 320, .n = 64, .k = 96, .tile = small}, 3),
+             [](test::Call& call) {
+               put<std::int32_t>(call, 0, {0, 2, 2, 5});
+             });
   check_turn(0, "router", router({.m = 64, .k = 96, .tile = {64, 16, 32}}));
   const Convolution images{.images = 1,
                            .height = 4,
@@ -310,6 +315,7 @@ TEST_CASE("products as models have them agree") {
     check("gram", gram(other));
     check("complex", complex_matmul(other));
     check("cross entropy", cross_entropy(other));
+    check("tiles", tiles_by_loop(other, 2));
   }
 }
 
@@ -340,6 +346,11 @@ TEST_CASE("attention in all its kinds agrees") {
             {.batch = 1, .heads = 1, .queries = 96, .keys = 64, .d = 32, .rows = 32, .columns = 64},
             turned));
   check_turn(0, "dq", attention_dq(p), lessen_queries);
+  for (const bool causal : {false, true}) {
+    Attention whole = p;
+    whole.causal = causal, whole.queries = whole.keys = 192;
+    check_turn(0, "by loop", attention_by_loop(whole), lessen_queries);
+  }
   Attention linear = p;
   linear.keys = linear.queries = 192;
   check_turn(0, "linear", linear_attention(linear));
