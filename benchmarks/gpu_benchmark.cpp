@@ -68,8 +68,10 @@ Case attention(std::int64_t d, bool causal) {
           4.0 * batch * heads * length * length * static_cast<double>(d) / (causal ? 2 : 1)};
 }
 
-// Of m rows, n columns and a depth of k; and not in blocks that are chosen for that.
-void add_matmuls(std::vector<Case>& all, std::int64_t m, std::int64_t n, std::int64_t k) {
+// Of m rows, n columns and a depth of k; and not in blocks that are chosen for that, of which some
+// share k.
+void add_matmuls(std::vector<Case>& all, std::int64_t m, std::int64_t n, std::int64_t k,
+                 bool shared = false) {
   Case c = matmul(n, f16, "matmul_f16");
   if (m != n || k != n) {
     c.name = fmt::format("matmul_f16_{}x{}x{}", m, n, k);
@@ -80,6 +82,10 @@ void add_matmuls(std::vector<Case>& all, std::int64_t m, std::int64_t n, std::in
   all.push_back(c);
   c.peer = std::exchange(c.name, c.name + "_b128");
   c.kernel = ops::matmul({.out_dtype = f16, .block_m = 128, .block_n = 128});
+  all.push_back(c);
+  if (!shared) return;
+  c.name = c.peer + "_unshared";
+  c.kernel = ops::matmul({.out_dtype = f16, .split_k = 1});
   all.push_back(c);
 }
 
@@ -109,8 +115,9 @@ std::vector<Case> cases() {
   // Of few rows, as when text is generated; the second's weights do not fit in the L2 cache.
   add_matmuls(all, 16, 4096, 4096);
   add_matmuls(all, 16, 14336, 4096);
-  add_matmuls(all, 64, 4096, 14336);
-  add_matmuls(all, 16, 1024, 8192);
+  add_matmuls(all, 64, 4096, 14336, true);
+  add_matmuls(all, 16, 1024, 8192, true);
+  add_matmuls(all, 128, 128, 16384, true);
   const Case others[] = {matmul(4096, bf16, "matmul_bf16"),
                          matmul_by_hand(4096),
                          attention(128, true),

@@ -12,7 +12,8 @@ ROWS, COLUMNS, FLAT, SQUARE = 32768, 1024, 1 << 26, 8192
 BATCH, HEADS, LENGTH = 4, 16, 4096
 # Of f16: rows, columns and depth; small ones, and few rows as when text is generated.
 PRODUCTS = [(512,) * 3, (1024,) * 3, (2048,) * 3,
-            (16, 4096, 4096), (16, 14336, 4096), (64, 4096, 14336), (16, 1024, 8192)]
+            (16, 4096, 4096), (16, 14336, 4096), (64, 4096, 14336), (16, 1024, 8192),
+            (128, 128, 16384)]
 
 
 def tell(case, peer, launch, measure):

@@ -45,6 +45,7 @@ class Writer {
     number(g_.fast_accumulation);
     number(g_.allow_revisit);
     number(g_.grid_rows);
+    number(g_.split_k);
     number(g_.persistent);
     number(static_cast<std::uint64_t>((g_.lineinfo ? 1 : 0) + (g_.no_auto_barriers ? 2 : 0)));
     number(g_.whole_arrays);

@@ -248,6 +248,7 @@ struct Graph {
   bool fast_accumulation = false;  // sums of 8-bit floats are left to tensor cores
   bool allow_revisit = false;      // several programs of a parallel axis may write one element
   bool persistent = false;         // a block goes through several programs
+  int split_k = 0;    // so many blocks of a cluster share the iterations of a sum, where they can
   int grid_rows = 0;  // GridOrder::rows, of the last two parallel axes; 0: lowering chooses
   bool no_auto_barriers = false;  // of accesses of the user's memory, a body says who waits
   bool lineinfo = false;          // what is compiled names the user's lines

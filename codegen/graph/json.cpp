@@ -515,6 +515,8 @@ Graph read_graph(const Json& j) {
     g.whole_arrays = read_bool(whole, "whole_arrays");
   if (const Json& globals = optional(j, "num_globals"); !globals.is_null())
     g.num_globals = read_small<std::uint16_t>(globals, "num_globals");
+  if (const Json& split = optional(j, "split_k"); !split.is_null())
+    g.split_k = read_small<int>(split, "split_k");
   if (const Json& rows = optional(j, "grid_rows"); !rows.is_null())
     g.grid_rows = read_small<int>(rows, "grid_rows");
   if (const Json& persistent = optional(j, "persistent"); !persistent.is_null())
@@ -561,6 +563,7 @@ std::string to_json(const Graph& g) {
   if (g.expect != Expectation{}) j["expect"] = write(g.expect);
   if (g.whole_arrays) j["whole_arrays"] = true;
   if (g.num_globals > 0) j["num_globals"] = g.num_globals;
+  if (g.split_k > 0) j["split_k"] = g.split_k;
   if (g.grid_rows > 0) j["grid_rows"] = g.grid_rows;
   if (g.persistent) j["persistent"] = true;
   if (g.box_extents) j["box_extents"] = true;

@@ -36,7 +36,7 @@ std::int64_t cluster_blocks(const Graph& g) {
 void check_grid(const Graph& g, std::span<const std::int64_t> sizes, Location at) {
   for (std::size_t axis = 0; axis < sizes.size(); ++axis) check_axis(g, axis, sizes[axis], at);
   if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return;
-  const std::int64_t in_cluster = cluster_blocks(g);
+  const std::int64_t in_cluster = std::max<std::int64_t>(cluster_blocks(g), g.split_k);
   Checked blocks = in_cluster;
   for (std::size_t axis = 0; axis < sizes.size(); ++axis)
     if (!is_sequential(g, axis)) blocks *= sizes[axis];

@@ -23,6 +23,8 @@ inline constexpr int warp_threads = 32, warpgroup_threads = 128;
 /// than 4.
 constexpr int most_stages = 16;
 constexpr int most_grid_rows = 1 << 16;
+// Blocks of a cluster that every GPU with clusters can run at once.
+constexpr int most_split = 8;
 constexpr bool is_width(int num_warps) {
   return num_warps == 4 || num_warps == 8 || num_warps == 16;
 }

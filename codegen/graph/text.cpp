@@ -134,6 +134,7 @@ class Printer {
     if (g_.fast_accumulation) line("fast accumulation");
     if (g_.allow_revisit) line("revisits allowed");
     if (g_.persistent) line("persistent");
+    if (g_.split_k > 0) line("sums split among " + std::to_string(g_.split_k));
     if (g_.grid_rows > 0) line("rows of the grid at once: " + std::to_string(g_.grid_rows));
     if (g_.lineinfo) line("line info");
     if (g_.no_auto_barriers) line("no automatic barriers");

@@ -40,6 +40,7 @@ class Verifier {
     is_index_map_.assign(g_.regions.size(), false);
     require(!g_.bodies.empty(), "a kernel without a body");
     require(g_.grid_rows >= 0 && g_.grid_rows <= most_grid_rows, "grid_rows is not 0 to 65536");
+    require(g_.split_k >= 0 && g_.split_k <= most_split, "split_k is not 0 to 8");
     require(!g_.persistent || (!g_.whole_arrays && !has_semaphores(g_) && g_.cluster.empty()),
             "persistent programs that see or wait for each other");
     require(g_.grid_rows <= 1 || std::ranges::count(g_.semantics, Semantics::parallel) > 1,

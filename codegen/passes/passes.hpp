@@ -13,6 +13,7 @@ using namespace lowered;
 
 /// The passes, in the order of the manifest.
 void split_scaled_sums(Program& l);
+void split_sums(Program& l);
 void bound_axes(Program& l);
 void divide_stores(Program& l);
 void defer_folds(Program& l);

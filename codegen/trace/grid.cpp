@@ -69,6 +69,14 @@ void Tracer::set_grid_order() {
   recorder_.graph.grid_rows = order->rows;
 }
 
+void Tracer::set_split() {
+  const int parts = options_.compiler_params.split_k;
+  if (parts < 0 || parts > graph::most_split)
+    fail("compiler_params.split_k is a number of blocks, 1 to " +
+         std::to_string(graph::most_split) + ", or 0 for one, given " + std::to_string(parts));
+  recorder_.graph.split_k = parts > 1 ? parts : 0;
+}
+
 void Tracer::set_profile() {
   const CompilerParams& p = options_.compiler_params;
   if ((p.profile_space != 0) == p.profile_dir.empty())

@@ -40,6 +40,7 @@ graph::Graph Tracer::run(std::span<const Body> bodies) {
   g.persistent = options_.compiler_params.persistent;
   g.no_auto_barriers = options_.compiler_params.unsafe_no_auto_barriers;
   set_grid_order();
+  set_split();
   g.lineinfo = options_.compiler_params.lineinfo;
   g.mapping.debug = options_.debug;
   g.cost = options_.cost_estimate;

@@ -88,6 +88,7 @@ class Tracer {
 
   void set_grid();
   void set_grid_order();
+  void set_split();
   void set_expectation();
   void set_profile();
   /// What is sequential is known at the end.

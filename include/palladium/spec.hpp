@@ -170,6 +170,15 @@ struct CompilerParams {
   /// a warpgroup that fetches goes on to the next program while others end this one. Not of a
   /// kernel over a mesh, whose programs may wait for each other.
   bool persistent = false;
+  /// So many blocks, of a cluster, share the iterations of the loop in which the body adds up
+  /// products: each goes through a part of them, the first adds up the sums of all and does what
+  /// stands behind the loop. For grids of fewer programs than half of the GPU's multiprocessors:
+  /// few rows, long sums. 1 to 8; 0: one block has all. The body's own loop, no condition around
+  /// it, whose carries are sums (sum + dot(...)); nothing is stored in front of it; no output in
+  /// SMEM, no sequential axis, no cluster, not persistent. Where a kernel or an architecture (before
+  /// sm_90) cannot, one block has all, and a remark says why. Sums differ in their order alone; the
+  /// interpreter adds up as if nobody shared.
+  int split_k = 0;
   /// Tensor cores of sm_90a keep 13 bits behind the point of sums of 8-bit floats. Unset, such sums
   /// are added up in f32 every 128 of K, which takes as many additions; set, what they keep is what
   /// a product gives, however long K is. Nothing of other architectures and elements.

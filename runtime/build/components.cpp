@@ -144,6 +144,7 @@ std::map<std::string, std::string> components_of(const graph::Graph& g, const st
   parts.add("fast_accumulation", yes_or_no(g.fast_accumulation));
   parts.add("allow_revisit", yes_or_no(g.allow_revisit));
   parts.add("persistent", yes_or_no(g.persistent));
+  parts.add("split_k", std::to_string(g.split_k));
   parts.add("grid_rows", g.grid_rows == 0 ? "unset" : std::to_string(g.grid_rows));
   parts.add("whole_arrays", yes_or_no(g.whole_arrays));
   parts.add("globals", std::to_string(g.num_globals));

@@ -95,6 +95,8 @@ void check_matmul(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bi
                                     {"block_n", options.block_n},
                                     {"block_k", options.block_k}})
     require_block("matmul", name, given);
+  require("matmul", options.split_k >= 0 && options.split_k <= 8,
+          "split_k is " + std::to_string(options.split_k) + "; 1 to 8, or 0, is needed");
   if (bias != nullptr) require_equal(bias->shape.unpack<1>()[0], b.shape[options.trans_b ? 0 : 1]);
 }
 

@@ -11,11 +11,10 @@ Call product(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
              MatmulOptions options) {
   const bool turned = options.trans_b;
   check_matmul(a, b, bias, options);
-  const Dim m = a.shape[0], n = b.shape[turned ? 0 : 1];
+  const Dim m = a.shape[0], k = a.shape[1], n = b.shape[turned ? 0 : 1];
   const DType wide = a.dtype == f64 ? f64 : f32;
-  const MatmulBlocks blocks = blocks_of(a.dtype, m, n, options);
+  const MatmulBlocks blocks = blocks_of(a.dtype, m, n, k, options);
   const int bm = blocks.m, bn = blocks.n, bk = blocks.k;
-  const Dim k = a.shape[1];
   const Length depth = length_of(k, bk);
   const bool any = depth.most > 0;
   const auto body = [=](Ref a, Ref b, Refs bias, Ref o) {
@@ -43,6 +42,7 @@ Call product(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
       .out_specs = {{{bm, bn}, both}},
       .compiler_params = {.num_stages = blocks.stages,
                           .persistent = blocks.persistent,
+                          .split_k = blocks.split_k,
                           .expect = expected(blocks.are_chosen && a.dtype.bytes() == 2 && any)}};
   if (bias != nullptr) of.in_specs.push_back({{bn}, [](Index, Index j) { return j; }});
   return {body, std::move(of)};

@@ -72,6 +72,7 @@ std::vector<Kernel> kernels() {
 // has beside memory, of who waits for what and which slot is next.
 const std::set<Answer> not_memory = {
     {"advance", "updates block ring"},
+    {"ahead", "reads control storage"},
     {"ahead", "updates block ring"},
     {"ahead", "writes block storage"},
     {"arrive", "updates barrier storage elected completes mbarrier"},
@@ -98,6 +99,7 @@ const std::set<Answer> not_memory = {
     {"inline", "reads subscript storage"},
     {"inline", "reads value storage"},
     {"inline", "writes result storage"},
+    {"lead", "reads control storage"},
     {"lead", "updates block ring"},
     {"lead", "writes block storage"},
     {"loop", "reads control storage"},

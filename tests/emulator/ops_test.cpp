@@ -411,6 +411,9 @@ TEST_CASE("arrays that a shipped kernel does not take are refused by name") {
   for (const int n : {-16, 24, 272})
     refused(ops::matmul({.block_n = n}), {x, ShapeDtype{{16, 8}, f32}},
             "matmul: block_n is " + std::to_string(n) + "; a multiple of 16 up to 256, or 0");
+  for (const int n : {-1, 9})
+    refused(ops::matmul({.split_k = n}), {x, ShapeDtype{{16, 8}, f32}},
+            "matmul: split_k is " + std::to_string(n) + "; 1 to 8, or 0, is needed");
   refused(ops::matmul({.out_dtype = i32}), {x, ShapeDtype{{16, 8}, f32}},
           "matmul: out_dtype is i32; a float is needed");
 }

@@ -16,8 +16,20 @@ namespace {
 using Tile = std::vector<int>;  // rows, columns, of k
 
 Tile tile(DType t, std::int64_t m, std::int64_t n, const ops::MatmulOptions& options = {}) {
-  const ops::MatmulBlocks b = ops::blocks_of(t, m, n, options);
+  const ops::MatmulBlocks b = ops::blocks_of(t, m, n, 512, options);
   return {b.m, b.n, b.k};
+}
+
+struct Split {
+  Tile tile;
+  int parts;
+  bool operator==(const Split&) const = default;
+};
+
+Split split(std::int64_t m, std::int64_t n, std::int64_t k, int given = 0) {
+  const ops::MatmulBlocks b = ops::blocks_of(f16, m, n, k, {.split_k = given});
+  CHECK((b.split_k == 1 || !b.persistent));
+  return {{b.m, b.n, b.k}, b.split_k};
 }
 
 Array small(const Shape& shape) {
@@ -51,19 +63,37 @@ TEST_CASE("blocks of a product are so large that a GPU has enough of them") {
   CHECK(tile(f16, 16, 4096, {.block_k = 32}) == Tile{64, 32, 32});
   CHECK(tile(f16, 0, 0) == Tile{64, 32, 128});
   // Of sizes of which nothing is said.
-  const ops::MatmulBlocks unknown = ops::blocks_of(f16, dim("m"), dim("n"), {});
+  const ops::MatmulBlocks unknown = ops::blocks_of(f16, dim("m"), dim("n"), dim("k"), {});
   CHECK(Tile{unknown.m, unknown.n, unknown.k} == Tile{128, 256, 64});
   CHECK(unknown.persistent);
 }
 
+TEST_CASE("blocks share the sums of a product of few results") {
+  CHECK(split(16, 1024, 4096) == Split{{64, 32, 128}, 4});
+  CHECK(split(16, 2048, 4096) == Split{{64, 32, 128}, 2});
+  CHECK(split(16, 256, 8192) == Split{{64, 32, 128}, 8});
+  CHECK(split(512, 512, 8192) == Split{{64, 64, 128}, 2});
+  // Not where all multiprocessors have a block, nor where a sum is short.
+  CHECK(split(16, 4096, 4096) == Split{{64, 32, 128}, 1});
+  CHECK(split(4096, 4096, 65536) == Split{{128, 256, 64}, 1});
+  CHECK(split(16, 1024, 512) == Split{{64, 32, 128}, 1});
+  CHECK(split(16, 1024, 0) == Split{{64, 32, 128}, 1});
+  // As a caller wants it.
+  CHECK(split(16, 1024, 4096, 1) == Split{{64, 32, 128}, 1});
+  CHECK(split(4096, 4096, 64, 3) == Split{{128, 256, 64}, 3});
+  CHECK(ops::blocks_of(f16, 16, 1024, 4096, {.block_m = 64}).split_k == 1);
+  CHECK(ops::blocks_of(f16, 16, 1024, 4096, {.block_m = 64, .split_k = 8}).split_k == 8);
+  CHECK(ops::blocks_of(f32, 16, 1024, 4096, {}).split_k == 1);
+}
+
 TEST_CASE("a block that has a multiprocessor for itself has its memory for copies") {
-  const ops::MatmulBlocks few = ops::blocks_of(f16, 16, 4096, {});
+  const ops::MatmulBlocks few = ops::blocks_of(f16, 16, 4096, 512, {});
   CHECK(few.stages == 8);
   CHECK_FALSE(few.persistent);
-  const ops::MatmulBlocks many = ops::blocks_of(f16, 4096, 4096, {});
+  const ops::MatmulBlocks many = ops::blocks_of(f16, 4096, 4096, 512, {});
   CHECK(many.stages == 0);
   CHECK(many.persistent);
-  CHECK(ops::blocks_of(f16, 16, 4096, {.block_k = 256}).stages == 4);
+  CHECK(ops::blocks_of(f16, 16, 4096, 512, {.block_k = 256}).stages == 4);
 }
 
 TEST_CASE("products of all sizes that have the same blocks have one kernel") {
@@ -94,6 +124,32 @@ TEST_CASE("an options function hears for how many elements of batches its kernel
   CHECK(last(vmap(twice), {9, 8}) == 16);
   CHECK(last(vmap(vmap(twice)), {3, 6, 8}) == 32);
   CHECK(last(vmap(twice), {0, 8}) == 0);
+}
+
+TEST_CASE("products of few results and long sums are those of plain loops") {
+  const std::int64_t m = 5, n = 40, k = 4000;
+  const Array a = small({m, k}), b = small({k, n}), bias = small({n});
+  std::vector<float> expected(static_cast<std::size_t>(m * n));
+  for (std::int64_t e = 0; e < m * n; ++e) {
+    float sum = bias.data<float>()[e % n];
+    for (std::int64_t l = 0; l < k; ++l)
+      sum += a.data<float>()[e / n * k + l] * b.data<float>()[l * n + e % n];
+    expected[static_cast<std::size_t>(e)] = std::max(sum, 0.0f);
+  }
+  CHECK(split(m, n, k).parts > 1);
+  for_each_target("few_results", [&](Target target) {
+    for (const bool is_double : {false, true}) {
+      const DType t = is_double ? f64 : bf16;  // without tensor cores, too
+      const Kernel kernel =
+          ops::matmul(
+              {.bias = true, .activation = ops::Activation::relu, .split_k = is_double ? 3 : 0})
+              .on(target);
+      const Array c =
+          on_cpu(kernel(on(target, a.astype(t)), on(target, b.astype(t)), on(target, bias)));
+      for (std::int64_t e = 0; e < m * n; ++e)
+        REQUIRE(c.data<float>()[e] == expected[static_cast<std::size_t>(e)]);
+    }
+  });
 }
 
 TEST_CASE("products of a batch have blocks for all of it, and are those of each") {

@@ -50,6 +50,16 @@ TEST_CASE("sums go through loops one behind the other, with and without iteratio
           3);
 }
 
+TEST_CASE("blocks of a cluster share the iterations of a sum") {
+  for (const bool is_static : {false, true})
+    check({.is_static = is_static, .adds_to_output = true, .split_k = 3}, 4);
+  // With conditions in the loop, more blocks than iterations, and sums that threads add up.
+  check({.bk = 32, .converts = true, .skips = true, .split_k = 8}, 5);
+  check({.dtype = f8e4m3, .bm = 128, .split_k = 2}, 6);
+  // All blocks would store what lies in shared memory until they end.
+  check({.adds_to_output = true, .in_smem = true, .split_k = 2}, 7);
+}
+
 TEST_CASE("sums of products in loops that are drawn are those of plain loops") {
   for_seeds(1, 24, [](std::uint64_t seed) {
     Random random(seed);

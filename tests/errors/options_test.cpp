@@ -342,6 +342,24 @@ TEST_CASE("a pipeline has 1 to 16 stages") {
   }
 }
 
+TEST_CASE("1 to 8 blocks share a sum, and count as blocks of the grid") {
+  pl::PallasCallOptions options = one_output();
+  for (const int n : {-1, 9, 1000}) {
+    options.compiler_params.split_k = n;
+    refused_options(options,
+                    "compiler_params.split_k is a number of blocks, 1 to 8, or 0 for one, given " +
+                        std::to_string(n));
+  }
+  refused_options(
+      {.name = "k",
+       .out_type = {{8}, pl::f32},
+       .grid = {{"i", 1 << 15}, {"j", 1 << 15}},
+       .compiler_params = {.dimension_semantics = {pl::parallel, pl::parallel},
+                           .allow_revisit = true,
+                           .split_k = 3}},
+      "have 32768 * 32768 programs of 3 blocks, 3221225472 blocks; a launch can have 2147483647");
+}
+
 TEST_CASE("an order of the grid takes 1 to 65536 rows of two parallel axes") {
   pl::PallasCallOptions options = one_output();
   for (const int rows : {0, -1, 65537}) {

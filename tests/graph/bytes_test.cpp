@@ -33,6 +33,7 @@ TEST_CASE("key bytes differ where the meaning does") {
       [](Graph& g) { g.fast_accumulation = true; },
       [](Graph& g) { g.allow_revisit = true; },
       [](Graph& g) { g.grid_rows = 1; },
+      [](Graph& g) { g.split_k = 2; },
       [](Graph& g) { g.persistent = true; },
       [](Graph& g) { g.lineinfo = true; },
       [](Graph& g) { g.whole_arrays = true; },

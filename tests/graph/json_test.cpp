@@ -83,6 +83,10 @@ TEST_CASE("the width of a program is in its text and JSON where it was given") {
   CHECK_THROWS_WITH(from_json(replaced(to_json(g), "\"grid_rows\":1", "\"grid_rows\":-1")),
                     ContainsSubstring("grid_rows is not 0 to 65536"));
   g.grid_rows = 0;
+  g.split_k = 2;
+  CHECK_THAT(to_text(g), ContainsSubstring("sums split among 2\n"));
+  CHECK(from_json(to_json(g)).split_k == 2);
+  g.split_k = 0;
   g.bodies[0].warp_specialize = false;
   CHECK_THAT(to_text(g), ContainsSubstring("\nwarp_specialize 0\n{ %0"));
   CHECK(from_json(to_json(g)).bodies[0].warp_specialize == false);
@@ -134,6 +138,7 @@ TEST_CASE("every field of a GridMapping and of a graph comes back from JSON") {
   k.g.cost = {1, 2, 3};
   k.g.metadata = {{"author", "me"}, {"", "\n"}};
   k.g.expect = {.on = "sm_90a", .tensor_cores = true, .spills = 0, .registers = 9, .of_limit = 0.7};
+  k.g.split_k = 4;
   k.g.approx_math = k.g.fast_accumulation = k.g.allow_revisit = k.g.lineinfo = true;
   k.g.fma = false;
   k.g.cluster = {2, 1};

@@ -149,6 +149,8 @@ TEST_CASE("what breaks the contract is found") {
       {[](Graph& g) { g.persistent = g.whole_arrays = true; },
        "persistent programs that see or wait for each other"},
       {[](Graph& g) { g.grid_rows = -1; }, "grid_rows is not 0 to 65536"},
+      {[](Graph& g) { g.split_k = -1; }, "split_k is not 0 to 8"},
+      {[](Graph& g) { g.split_k = 9; }, "split_k is not 0 to 8"},
       {[](Graph& g) { g.grid_rows = 2; }, "grid_rows without two parallel axes"},
       {[](Graph& g) { g.bodies[0].num_stages = -1; }, "num_stages is not 0 to 16"},
       {[](Graph& g) {

@@ -53,10 +53,15 @@ constexpr Unasked of_global_memory[] = {{"semaphore", "reads result window elect
                                         {"semaphore", "updates result window elected"},
                                         {"window", "reads control window"}};
 
+// Where a loop ends its own statement says, too.
+constexpr Unasked of_loops[] = {{"ahead", "reads control storage"},
+                                {"lead", "reads control storage"}};
+
 /// The answers that no pass asks for.
 std::set<Answer> unasked() {
   std::set<Answer> all;
   for (const Unasked& u : of_global_memory) all.insert({u.kind, u.words});
+  for (const Unasked& u : of_loops) all.insert({u.kind, u.words});
   return all;
 }
 

@@ -99,7 +99,13 @@ TEST_CASE(
     CHECK(broken(kernel, {of({size("m", s.m), k}, t), trans_b ? of({n, k}, t) : of({k, n}, t)},
                  expect) == "");
   };
-  for (const Size& s : {Size{16, 4096}, {64, 8192}, {64, 16384}, {1 << 16, 64}, {4096, 4096}})
+  for (const Size& s : {Size{16, 4096},
+                        {16, 512},
+                        {64, 8192},
+                        {64, 16384},
+                        {1 << 16, 64},
+                        {512, 512},
+                        {4096, 4096}})
     for (const bool is_static : {false, true}) {
       if (is_static && s.m != s.n) continue;
       check(f16, false, f16, s, is_static);

@@ -51,6 +51,7 @@ inline std::string kind_of(const lowered::testing::Kind& kind) {
 inline constexpr const char* effects_by_kind = R"(advance
   updates block ring
 ahead
+  reads control storage
   updates block ring
   writes block storage
 arrive
@@ -117,6 +118,7 @@ inline
   updates result window
   writes result storage
 lead
+  reads control storage
   updates block ring
   writes block storage
 loop

@@ -161,6 +161,8 @@ class Reader {
       g_.allow_revisit = true;
     } else if (l.take("persistent")) {
       g_.persistent = true;
+    } else if (l.take("sums split among ")) {
+      g_.split_k = l.number<int>();
     } else if (l.take("rows of the grid at once: ")) {
       g_.grid_rows = l.number<int>();
     } else if (l.take("line info")) {

@@ -24,6 +24,11 @@ ProductLoops ProductLoops::drawn(Random& random) {
   for (int i = random.pick({0, 1, 1, 2}); i > 0; --i) p.cuts.push_back(random.below(9));
   std::ranges::sort(p.cuts);
   p.by_program = random.chance(50);
+  if (random.chance(40)) {
+    p.split_k = random.pick({2, 3, 4, 8});
+    p.persistent = random.chance(5);
+    if (random.chance(95)) p.cuts.clear();
+  }
   return p;
 }
 
@@ -31,11 +36,13 @@ std::string ProductLoops::text() const {
   std::string all = std::string(dtype.name()) + " " + std::to_string(bm) + "x" +
                     std::to_string(bn) + "x" + std::to_string(bk) + ", " +
                     std::to_string(num_warps) + " warps, " + std::to_string(num_stages) + " stages";
+  if (split_k > 0) all += ", split among " + std::to_string(split_k);
   if (persistent) all += ", persistent";
   if (trans_b) all += ", b [n, k]";
   if (is_static) all += ", static";
   if (adds_to_output) all += ", adds to the output";
   if (converts) all += ", converts";
+  if (in_smem) all += ", output in shared memory";
   if (skips) all += ", skips";
   if (specialize) all += *specialize ? ", a producer" : ", no producer";
   for (const int cut : cuts) all += ", cut at " + std::to_string(cut);
@@ -55,16 +62,19 @@ PallasCallOptions ProductLoops::options(const ShapeDtype& a, const ShapeDtype& b
                           return turned ? Indices{j, 0} : Indices{0, j};
                         },
                         {.fill = 0}};
-  const BlockSpec tile{{bm, bn}, [](Index i, Index j) { return Indices{i, j}; }};
-  PallasCallOptions options{.name = "product_loops",
-                            .out_type = {{m, n}, f32},
-                            .grid = {cdiv(m, bm), cdiv(n, bn)},
-                            .in_specs = {left, right},
-                            .out_specs = {tile},
-                            .compiler_params = {.num_warps = num_warps,
-                                                .num_stages = num_stages,
-                                                .warp_specialize = specialize,
-                                                .persistent = persistent}};
+  const auto place = [](Index i, Index j) { return Indices{i, j}; };
+  const BlockSpec tile{{bm, bn}, place};
+  PallasCallOptions options{
+      .name = "product_loops",
+      .out_type = {{m, n}, f32},
+      .grid = {cdiv(m, bm), cdiv(n, bn)},
+      .in_specs = {left, right},
+      .out_specs = {{{bm, bn}, place, {.memory_space = in_smem ? Space::smem : Space::automatic}}},
+      .compiler_params = {.num_warps = num_warps,
+                          .num_stages = num_stages,
+                          .warp_specialize = specialize,
+                          .persistent = persistent,
+                          .split_k = split_k}};
   if (!adds_to_output) return options;
   options.in_specs.push_back(tile);
   options.input_output_aliases = {{2, 0}};

@@ -20,7 +20,9 @@ struct ProductLoops {
   bool persistent = false, trans_b = false, is_static = false;
   bool adds_to_output = false;  // the first loop begins with what the output holds
   bool converts = false;        // a goes through f32
+  bool in_smem = false;         // the output's block
   bool skips = false;           // every third step adds nothing
+  int split_k = 0;
   std::optional<bool> specialize = {};
   /// Behind which steps loops end but the last, each not in front of the one before; with
   /// `by_program` so many more as a program's row of blocks.
@@ -31,8 +33,8 @@ struct ProductLoops {
   static ProductLoops drawn(Random& random);
   std::string text() const;
 
-  /// Of a [m, k], b and, with adds_to_output, o [m, n] of f32. Where `is_static` it is for the sizes
-  /// of a call alone.
+  /// Of a [m, k], b and, with adds_to_output, o [m, n] of f32. Where `is_static` it is for the
+  /// sizes of a call alone.
   Kernel kernel() const;
   /// Types of its arguments for any size, or, where `is_static`, for these.
   std::vector<ArgType> types(std::int64_t m, std::int64_t n, std::int64_t k) const;

@@ -33,6 +33,10 @@ struct MatmulOptions {
   /// 64 x 64 and less. Blocks for which an architecture has no shared memory are an error where the
   /// kernel is compiled for it; where registers spill there is a warning.
   int block_m = 0, block_n = 0, block_k = 0;
+  /// Blocks of a cluster that share k (compiler_params.split_k), 1 to 8. 0: chosen with the blocks,
+  /// more than 1 where results are few and sums long; 1 beside a block_m or block_n, and where no
+  /// tensor cores multiply.
+  int split_k = 0;
 };
 
 /// activation(a @ b + bias) for matrices a [m, k] and b [k, n] of floats of any size, and a bias of
