@@ -292,6 +292,7 @@ PEERS = {
     "grouped": tiled(grouped, [array(I, 1), TWO, THREE, TWO]),
     "swiglu": tiled(swiglu, [TWO] * 4),
     "i8_weights": tiled(converted, [TWO, array(ct.int8, 2), array(F, 1), TWO], 128, 64, 1),
+    "f8_weights": tiled(converted, [TWO, array(ct.float8_e4m3fn, 2), array(F, 1), TWO], 128, 64, 1),
     "activated_matmul": tiled(converted, [TWO, TWO, array(F, 1), TWO], 128, 64, 0),
     "low_rank_adapter": tiled(low_rank_adapter, [TWO] * 5, 128, 64, 64),
     "norm_matmul": tiled(norm_matmul, [TWO] * 3, 128, 64, 4096),

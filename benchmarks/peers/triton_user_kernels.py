@@ -162,7 +162,7 @@ def converted(a, b, scale, o, N: tl.constexpr, K: tl.constexpr, BM: tl.constexpr
             y = tl.join(low, high).reshape(BK, BN)
         else:
             y = tl.load(b + (k + inner)[:, None] * N + columns[None, :])
-        if KIND == "i8":
+        if KIND == "i8" or KIND == "f8":
             y = y.to(tl.bfloat16)
         if KIND == "silu":
             x = silu(x.to(tl.float32)).to(tl.bfloat16)
@@ -651,6 +651,7 @@ PEERS = {
                      numbers=dict(ids=(0, 1, 8, 4))),
     "swiglu": tiled(swiglu, dict(x=BF, gate=BF, up=BF, o=BF)),
     "i8_weights": tiled(converted, dict(a=BF, b="*i8", scale=F32, o=BF), KIND="i8"),
+    "f8_weights": tiled(converted, dict(a=BF, b="*fp8e4nv", scale=F32, o=BF), KIND="f8"),
     "i4_weights": tiled(converted, dict(a=BF, b="*i8", scale=F32, o=BF), KIND="i4"),
     "activated_matmul": tiled(converted, dict(a=BF, b=BF, scale=F32, o=BF), KIND="silu"),
     "low_rank_adapter": tiled(beside, dict(x=BF, w=BF, down=BF, up=BF, o=BF), RANK=64, KIND="low_rank"),

@@ -107,6 +107,12 @@ void add_other_products(std::vector<Case>& all) {
   all.push_back(
       {"i4_weights_f16", [] { return narrow_weights({.dtype = i4, .wide = f16}); }, 0, ""});
   all.push_back(
+      {"f8_weights_loop", [] { return narrow_weights({.dtype = f8e4m3}); }, 0, "f8_weights"});
+  all.push_back({"f8_weights_f16",
+                 [] { return narrow_weights({.dtype = f8e4m3, .wide = f16}); },
+                 0,
+                 ""});
+  all.push_back(
       {"low_rank_adapter", [=] { return low_rank_adapter(sizes); }, 0, "low_rank_adapter"});
   all.push_back({"norm_matmul", [=] { return norm_matmul(sizes); }, 0, "norm_matmul"});
   all.push_back(

@@ -352,10 +352,35 @@ VariableId Nest::gathered(DType type, ExprId value) {
   if ((e_.depends(value) & (thread::on_element | thread::in_element)) == 0 && e_.size(value) > 1)
     value = temporary("x", value);
   const VariableId o = unfilled("o", type, vector_);
+  const ExprId wide = narrowed_together(value);
+  if (wide != no_expr) {
+    const VariableId x = unfilled("x", e_[wide].type, vector_);
+    b_.declare_around(x);
+    b_.add(thread::Assign{e_.element(x, element_), wide});
+    b_.close();
+    b_.add(thread::Declare{.variable = o});
+    b_.add(thread::Call{.function = Row::to_all,
+                        .templates = {std::int64_t{vector_}},
+                        .args = {e_.address(o), e_.address(x)}});
+    return o;
+  }
   b_.declare_around(o);
   b_.add(thread::Assign{e_.element(o, element_), value});
   b_.close();
   return o;
+}
+
+// The f32 that a value is rounded from, of which a vector takes fewer instructions together than
+// one by one: that of bytes.
+ExprId Nest::narrowed_together(ExprId value) {
+  constexpr int least = 4;
+  const thread::Expr x = e_[value];
+  const bool is_cast =
+      x.node == thread::Node::cast || (x.node == thread::Node::op && x.op == graph::Op::Cast);
+  if (!is_cast || vector_ % least != 0 || x.type.bytes() != 1 || x.type == bool_) return no_expr;
+  const DType from = e_[x.args[0]].type;
+  if (from == f32) return x.args[0];
+  return from == f16 || from == bf16 ? e_.op(graph::Op::Cast, f32, {x.args[0]}) : no_expr;
 }
 
 void Nest::store_vector(const Address& a, VariableId from, ExprId mask, Bounds bounds,

@@ -122,6 +122,7 @@ class Nest : private passes::Elements {
   void put_in_shared(StorageId storage, ExprId value);
   void store_element(const Address& a, ExprId value, ExprId mask, const Bounds& limits);
   VariableId gathered(DType type, ExprId value);
+  ExprId narrowed_together(ExprId value);
   void store_vector(const Address& a, VariableId from, ExprId mask, Bounds bounds, Row function);
   void store_one(const Address& a, VariableId from, ExprId mask, const Bounds& bounds);
   void store_parts(const Address& a, ExprId value, ExprId mask, const Bounds& limits);

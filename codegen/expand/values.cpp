@@ -101,9 +101,10 @@ ExprId Nest::cast_together(DType to, ExprId x) {
   const thread::Expr& of = e_[x];
   if (of.node != thread::Node::element || of.args[0] != element_ || vector_ < least) return no_expr;
   const thread::Variable& from = e_[of.variable];
-  const bool of_bytes = (from.type == i8 || from.type == u8) && (to == f16 || to == bf16);
-  const bool widens = from.type == bf16 && to == f32;
-  if (!(of_bytes || widens) || !from.temporary || from.count != vector_) return no_expr;
+  const bool of_bytes = from.type == i8 || from.type == u8 || graph::is_byte_float(from.type);
+  const bool to_floats = to == f32 || (of_bytes && (to == f16 || to == bf16));
+  if (!to_floats || !(of_bytes || from.type == bf16)) return no_expr;
+  if (!from.temporary || from.count != vector_) return no_expr;
   const Key key{converted_vector, static_cast<std::uint32_t>(thread::index(of.variable)),
                 static_cast<std::uint32_t>(to.kind())};
   if (const auto known = memo_.find(key); known != memo_.end()) return known->second;

@@ -166,7 +166,19 @@ void add_values(std::vector<Case>& all) {
                                 {"u8", "f16"},
                                 {"u8", "bf16"},
                                 {"bf16", "f32"},
-                                {"f32", "i8"}})
+                                {"i8", "f32"},
+                                {"u8", "f32"},
+                                {"f8e4m3", "f16"},
+                                {"f8e4m3", "bf16"},
+                                {"f8e4m3", "f32"},
+                                {"f8e5m2", "f16"},
+                                {"f8e5m2", "bf16"},
+                                {"f8e5m2", "f32"},
+                                {"f32", "i8"},
+                                {"f32", "u8"},
+                                {"f32", "i16"},
+                                {"f32", "f8e4m3"},
+                                {"f32", "f8e5m2"}})
     for (const char* which : {"0", "1", "2", "3"})
       together.push_back({in, out,
                           fmt::format("[&] {{ {} a[4] = {{x, y, y, x}}; {} h[4]; "

@@ -67,16 +67,18 @@ PL_FN To to(From x PL_AND_LINE) {
 template <int N, class To, class From>
 PL_FN void to_all(To* dst, const From* src) {
   if constexpr (N % 4 == 0 && detail::converts_fours<To, From>()) {
-    PL_UNROLL for (int i = 0; i < N; i += 4) detail::convert_four(dst + i, src + i);
-  } else {
-    PL_UNROLL for (int i = 0; i < N; ++i) dst[i] = to<To>(src[i]);
+    if (detail::converts_all<N, To>(src)) {
+      PL_UNROLL for (int i = 0; i < N; i += 4) detail::convert_four(dst + i, src + i);
+      return;
+    }
   }
+  PL_UNROLL for (int i = 0; i < N; ++i) dst[i] = to<To>(src[i]);
 }
 
 // Of halves of bytes, the lower one first, which have a sign or not.
 template <int N, bool Signed, class To>
 PL_FN void to_all(To* dst, const u8* src) {
-  if constexpr (N % 8 == 0 && detail::converts_fours<To, u8>()) {
+  if constexpr (N % 8 == 0 && detail::is_half<To> && detail::converts_fours<To, u8>()) {
     PL_UNROLL for (int i = 0; i < N; i += 8) detail::convert_halves<Signed>(dst + i, src + i / 2);
   } else {
     PL_UNROLL for (int i = 0; i < N; ++i) {

@@ -66,6 +66,10 @@ template <class To, class From>
 PL_FN constexpr bool converts_fours() {
   return false;
 }
+template <int N, class To, class From>
+PL_FN bool converts_all(const From*) {
+  return false;
+}
 template <class H, class I>
 PL_FN void convert_four(H* dst, const I* src);
 template <bool Signed, class H>

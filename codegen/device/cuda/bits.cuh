@@ -74,6 +74,28 @@ PL_FN f8e5m2 narrow<f8e5m2>(f32 x) {
 #endif
 }
 
+template <class I, class F>
+PL_FN I float_to_integer(F x);
+
+// One instruction saturates and turns NaN into 0 for 32-bit integers.
+template <class I, class F>
+PL_FN I truncate(F x) {
+  if constexpr (same<F, f32> && same<I, i32>) {
+    i32 r;
+    asm("cvt.rzi.s32.f32 %0, %1;" : "=r"(r) : "f"(x));
+    return r;
+  } else if constexpr (same<F, f32> && same<I, u32>) {
+    u32 r;
+    asm("cvt.rzi.u32.f32 %0, %1;" : "=r"(r) : "f"(x));
+    return r;
+  } else if constexpr (same<F, f32> && sizeof(I) < 4) {
+    const i32 r = truncate<i32>(x), most = max_value<I>(), least = min_value<I>();
+    return static_cast<I>(r > most ? most : r < least ? least : r);
+  } else {
+    return float_to_integer<I>(x);
+  }
+}
+
 // Of four bytes two, `which` of them, below the bytes of `above`.
 PL_FN u32 bytes_below(u32 x, u32 above, u32 which) {
   u32 r;
@@ -125,26 +147,134 @@ PL_FN u32 widened_pair(u32 x, u32 which) {
 // Whether four elements at once take fewer instructions than one by one.
 template <class To, class From>
 PL_FN constexpr bool converts_fours() {
-  constexpr bool is_byte = same<From, i8> || same<From, u8>;
+  constexpr bool from_integers = same<From, i8> || same<From, u8>;
+  constexpr bool to_integers = same<To, i8> || same<To, u8>;
 #if __CUDA_ARCH__ >= 800
-  if (is_half<To> && is_byte) return true;
+  if (same<To, bf16> && (from_integers || same<From, f8e5m2>)) return true;
 #endif
-  return (same<To, f16> && is_byte) || (same<To, f32> && same<From, bf16>);
+#if __CUDA_ARCH__ >= 890
+  if (is_byte_float<To> && same<From, f32>) return true;
+  if ((is_half<To> || same<To, f32>) && same<From, f8e4m3>) return true;
+#endif
+  if (same<To, f32>) return from_integers || same<From, bf16> || same<From, f8e5m2>;
+  return (same<To, f16> && (from_integers || same<From, f8e5m2>)) ||
+         (to_integers && same<From, f32>);
 }
 
-// Of words, which no byte is taken out of.
-template <class H, class I>
-PL_FN void convert_four(H* dst, const I* src) {
-  u32 x;
-  ::memcpy(&x, src, 4);
+// The greatest that the instruction rounds as it must; also of what is no number.
+template <int N, class To, class From>
+PL_FN bool converts_all(const From* src) {
+  if constexpr (is_byte_float<To>) {
+    f32 most = 0;
+#if __CUDA_ARCH__ >= 890
+    PL_UNROLL for (int i = 0; i < N; ++i)
+      asm("{.reg .f32 x; abs.f32 x, %1; max.NaN.f32 %0, %0, x;}" : "+f"(most) : "f"(src[i]));
+#endif
+    return most <= bitcast<f32>(same<To, f8e4m3> ? 0x43e80000 : 0x476fffff);
+  } else {
+    return true;
+  }
+}
+
+// Four bytes that are numbers: in f32, 2^23 and more have a last place of 1.
+template <class I>
+PL_FN void convert_word(f32* dst, u32 x) {
+  const u32 natural = same<I, i8> ? x ^ 0x80808080 : x;
+  PL_UNROLL for (u32 i = 0; i < 4; ++i)
+    dst[i] = bitcast<f32>(bytes_below(natural, 0x4b000000, 0x7440 + i)) -
+             (same<I, i8> ? 8388736.0f : 8388608.0f);
+}
+template <class I, class H>
+PL_FN void convert_word(H* dst, u32 x) {
   const u32 all[2] = {widened_pair<H, I>(x, 0x4140), widened_pair<H, I>(x, 0x4342)};
   ::memcpy(dst, all, 8);
 }
-PL_FN void convert_four(f32* dst, const bf16* src) {
+
+// Four floats of 8 bits as those of 16 that hold them: an e5m2 is the upper byte of one.
+template <class F>
+PL_FN void f16_pairs(u32* pairs, u32 x) {
+  if constexpr (same<F, f8e5m2>) {
+    pairs[0] = bytes_below(x, 0, 0x1404);
+    pairs[1] = bytes_below(x, 0, 0x3424);
+  } else {
+#if __CUDA_ARCH__ >= 890
+    asm("{.reg .b16 l, h; mov.b32 {l, h}, %2; cvt.rn.f16x2.e4m3x2 %0, l;\n\t"
+        "cvt.rn.f16x2.e4m3x2 %1, h;}"
+        : "=r"(pairs[0]), "=r"(pairs[1])
+        : "r"(x));
+#endif
+  }
+}
+template <class F, class To>
+PL_FN void convert_float_word(To* dst, u32 x) {
   u32 pairs[2];
-  ::memcpy(pairs, src, 8);
-  PL_UNROLL for (int i = 0; i < 4; ++i)
-    dst[i] = bitcast<f32>(i % 2 == 0 ? pairs[i / 2] << 16 : pairs[i / 2] & 0xffff0000);
+  f16_pairs<F>(pairs, x);
+  if constexpr (same<To, f16>) {
+    ::memcpy(dst, pairs, 8);
+  } else {
+    f16 halves[4];
+    ::memcpy(halves, pairs, 8);
+    PL_UNROLL for (int i = 0; i < 4; ++i) {
+      if constexpr (same<To, f32>)
+        dst[i] = widen(halves[i]);
+      else
+        dst[i] = narrow<To>(widen(halves[i]));
+    }
+  }
+}
+
+template <class F>
+PL_FN u32 narrow_pair(f32 low, f32 high) {
+  u16 r = 0;
+#if __CUDA_ARCH__ >= 890
+  if constexpr (same<F, f8e4m3>) {
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(r) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(r) : "f"(high), "f"(low));
+  }
+#endif
+  return r;
+}
+template <class To>
+PL_FN u32 narrowed_word(const f32* src) {
+  if constexpr (is_byte_float<To>)
+    return narrow_pair<To>(src[0], src[1]) | narrow_pair<To>(src[2], src[3]) << 16;
+  u32 all;
+  i32 x[4];
+  PL_UNROLL for (int i = 0; i < 4; ++i) x[i] = truncate<i32>(src[i]);
+  if constexpr (same<To, i8>) {
+    asm("{.reg .b32 h; cvt.pack.sat.s8.s32.b32 h, %4, %3, 0;\n\t"
+        "cvt.pack.sat.s8.s32.b32 %0, %2, %1, h;}"
+        : "=r"(all)
+        : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]));
+  } else {
+    asm("{.reg .b32 h; cvt.pack.sat.u8.s32.b32 h, %4, %3, 0;\n\t"
+        "cvt.pack.sat.u8.s32.b32 %0, %2, %1, h;}"
+        : "=r"(all)
+        : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]));
+  }
+  return all;
+}
+
+// Of words, which no byte is taken out of.
+template <class To, class From>
+PL_FN void convert_four(To* dst, const From* src) {
+  if constexpr (sizeof(From) == 1) {
+    u32 x;
+    ::memcpy(&x, src, 4);
+    if constexpr (is_byte_float<From>)
+      convert_float_word<From>(dst, x);
+    else
+      convert_word<From>(dst, x);
+  } else if constexpr (same<From, bf16>) {
+    u32 pairs[2];
+    ::memcpy(pairs, src, 8);
+    PL_UNROLL for (int i = 0; i < 4; ++i)
+      dst[i] = bitcast<f32>(i % 2 == 0 ? pairs[i / 2] << 16 : pairs[i / 2] & 0xffff0000);
+  } else {
+    const u32 all = narrowed_word<To>(src);
+    ::memcpy(dst, &all, 4);
+  }
 }
 
 // x & mask ^ bits: one instruction, where ptxas makes two of two constants.
@@ -165,25 +295,6 @@ PL_FN void convert_halves(H* dst, const u8* src) {
     all[i] = difference_of_pairs<H>(chosen_and_turned(pair, 0x000f000f, least | sign), least | sign);
   }
   ::memcpy(dst, all, 16);
-}
-
-template <class I, class F>
-PL_FN I float_to_integer(F x);
-
-// One instruction saturates and turns NaN into 0 for 32-bit integers.
-template <class I, class F>
-PL_FN I truncate(F x) {
-  if constexpr (same<F, f32> && same<I, i32>) {
-    i32 r;
-    asm("cvt.rzi.s32.f32 %0, %1;" : "=r"(r) : "f"(x));
-    return r;
-  } else if constexpr (same<F, f32> && same<I, u32>) {
-    u32 r;
-    asm("cvt.rzi.u32.f32 %0, %1;" : "=r"(r) : "f"(x));
-    return r;
-  } else {
-    return float_to_integer<I>(x);
-  }
 }
 
 PL_FN f32 remainder(f32 a, f32 b) { return ::fmodf(a, b); }
