@@ -160,14 +160,18 @@ def converted(a, b, scale, o, N: tl.constexpr, K: tl.constexpr, BM: tl.constexpr
             low = ((bits << 4).to(tl.int8) >> 4).to(tl.bfloat16)
             high = (bits >> 4).to(tl.bfloat16)
             y = tl.join(low, high).reshape(BK, BN)
+        elif KIND == "quantised":
+            y = tl.load(b + columns[None, :] * K + (k + inner)[:, None])
         else:
             y = tl.load(b + (k + inner)[:, None] * N + columns[None, :])
         if KIND == "i8" or KIND == "f8":
             y = y.to(tl.bfloat16)
         if KIND == "silu":
             x = silu(x.to(tl.float32)).to(tl.bfloat16)
+        if KIND == "rows" or KIND == "quantised":
+            x = (x.to(tl.float32) * tl.load(scale + rows)[:, None]).to(b.dtype.element_ty)
         total = tl.dot(x, y, total)
-    if KIND != "silu":
+    if KIND == "i8" or KIND == "i4" or KIND == "f8":
         total *= tl.load(scale + columns)[None, :]
     tl.store(o + rows[:, None] * N + columns[None, :], total.to(tl.bfloat16))
 
@@ -654,6 +658,8 @@ PEERS = {
     "f8_weights": tiled(converted, dict(a=BF, b="*fp8e4nv", scale=F32, o=BF), KIND="f8"),
     "i4_weights": tiled(converted, dict(a=BF, b="*i8", scale=F32, o=BF), KIND="i4"),
     "activated_matmul": tiled(converted, dict(a=BF, b=BF, scale=F32, o=BF), KIND="silu"),
+    "row_scaled_matmul": tiled(converted, dict(a=BF, b=BF, scale=F32, o=BF), KIND="rows"),
+    "quantised_matmul": tiled(converted, dict(a=BF, b="*fp8e4nv", scale=F32, o=BF), 128, KIND="quantised"),
     "low_rank_adapter": tiled(beside, dict(x=BF, w=BF, down=BF, up=BF, o=BF), RANK=64, KIND="low_rank"),
     "norm_matmul": tiled(beside, dict(x=BF, w=BF, down=BF, up=BF, o=BF), RANK=64, KIND="norm"),
     "scaled_matmul": tiled(scaled, dict(a="*fp8e4nv", b="*fp8e4nv", of_rows=F32, of_columns=F32, o=BF), 128),

@@ -108,15 +108,20 @@ void add_other_products(std::vector<Case>& all) {
       {"i4_weights_f16", [] { return narrow_weights({.dtype = i4, .wide = f16}); }, 0, ""});
   all.push_back(
       {"f8_weights_loop", [] { return narrow_weights({.dtype = f8e4m3}); }, 0, "f8_weights"});
-  all.push_back({"f8_weights_f16",
-                 [] { return narrow_weights({.dtype = f8e4m3, .wide = f16}); },
-                 0,
-                 ""});
+  all.push_back(
+      {"f8_weights_f16", [] { return narrow_weights({.dtype = f8e4m3, .wide = f16}); }, 0, ""});
   all.push_back(
       {"low_rank_adapter", [=] { return low_rank_adapter(sizes); }, 0, "low_rank_adapter"});
   all.push_back({"norm_matmul", [=] { return norm_matmul(sizes); }, 0, "norm_matmul"});
   all.push_back(
       {"activated_matmul", [=] { return activated_matmul(sizes); }, 0, "activated_matmul"});
+  all.push_back({"row_scaled_matmul", [=] { return row_scaled_matmul(sizes, bf16); }, 0,
+                 "row_scaled_matmul"});
+  all.push_back({"quantised_matmul",
+                 [] {
+                   return row_scaled_matmul({.tile = {128, 128, 128}}, f8e4m3);
+                 },
+                 0, "quantised_matmul"});
   all.push_back({"scaled_matmul",
                  [] {
                    return scaled_matmul({.tile = {128, 128, 128}});
@@ -169,10 +174,7 @@ void add_attention(std::vector<Case>& all) {
           {"attention_" + kind + "_op", [=] { return shipped_attention(d, causal); }, most, peer});
       add(kind, {.d = d, .causal = causal}, 0, peer);
       all.push_back({"attention_" + kind + "_by_loop",
-                     [=] {
-                       return attention_by_loop({.d = d, .causal = causal});
-                     },
-                     0, peer});
+                     [=] { return attention_by_loop({.d = d, .causal = causal}); }, 0, peer});
     }
     // Queries in 64, the 128 keys of a program.
     const Attention backward{.d = d, .rows = 64, .columns = 128};

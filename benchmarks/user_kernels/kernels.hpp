@@ -103,6 +103,8 @@ UserKernel low_rank_adapter(const Sizes& sizes, std::int64_t rank = 64);
 UserKernel norm_matmul(const Sizes& sizes);
 /// silu(a) b: an operand that is computed.
 UserKernel activated_matmul(const Sizes& sizes);
+/// (a row_scale) b, the left operand rounded to what b is of: bf16 [k, n], or f8e4m3 [n, k].
+UserKernel row_scaled_matmul(const Sizes& sizes, DType rounded);
 /// Sums of products of 128 along k, each scaled by row and by column of blocks (fp8).
 UserKernel scaled_matmul(const Sizes& sizes, Style style = Style::loop);
 /// s = s exp(g) + k v^T, o = s^T q, row by row: a state of d x d that a loop carries.

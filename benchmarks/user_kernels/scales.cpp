@@ -68,4 +68,31 @@ UserKernel recurrence(std::int64_t batch, std::int64_t rows, std::int64_t d) {
           {x, x, x, {{batch, rows}, f32}}};
 }
 
+UserKernel row_scaled_matmul(const Sizes& p, DType rounded) {
+  const auto [bm, bn, bk] = p.tile;
+  const bool turned = rounded.bytes() == 1;
+  const auto body = [=](Ref a, Ref scale, Ref b, Ref o) {
+    const auto add = [&](Index l, Value sum) {
+      const Slice now = ds(l * bk, bk);
+      const Value left = (a[{_, now}].astype(f32) * scale[_]).astype(rounded);
+      return sum + dot(left, turned ? b[{_, now}] : b[{now, _}], {.trans_b = turned});
+    };
+    o[_] = loop(0, p.k / bk, add, zeros({bm, bn}, f32)).astype(bf16);
+  };
+  const auto rows = [](Index i, Index) { return Indices{i, 0}; };
+  const auto columns = [=](Index, Index j) { return turned ? Indices{j, 0} : Indices{0, j}; };
+  return {
+      pallas_call(body, {.name = "row_scaled_matmul",
+                         .out_type = {{p.m, p.n}, bf16},
+                         .grid = {p.m / bm, p.n / bn},
+                         .in_specs = {{{bm, p.k}, rows},
+                                      {{bm, 1}, rows},
+                                      {{turned ? bn : p.k, turned ? p.k : bn}, columns}},
+                         .out_specs = {{{bm, bn},
+                                        [](Index i, Index j) {
+                                          return Indices{i, j};
+                                        }}}}),
+      {{{p.m, p.k}, bf16}, {{p.m, 1}, f32}, {{turned ? p.n : p.k, turned ? p.k : p.n}, rounded}}};
+}
+
 }  // namespace palladium::user_kernels

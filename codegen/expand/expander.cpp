@@ -266,8 +266,9 @@ void Expander::expand_one(const lowered::CopyStorage& c) {
     return;
   }
   const lowered::Storage& filled = l_.storages[c.to];
-  const std::int64_t elements = filled.registers().layout.registers();
-  const ExprId k = open_registers("k", filled.is_packed() ? elements / 2 : elements, true);
+  const std::int64_t registers =
+      filled.is_packed() ? filled.words() : filled.registers().layout.registers();
+  const ExprId k = open_registers("k", registers, true);
   b_.add(thread::Assign{e_.element(storage(c.to), k), e_.element(storage(c.from), k)});
   b_.close();
 }

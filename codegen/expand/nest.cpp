@@ -143,8 +143,8 @@ void Nest::expand_sink(const lowered::Assign& s) {
   open_to_groups();
   open_elements();
   if (l_.storages[s.storage].is_packed())
-    assign_pair(s.storage,
-                evaluate(nest_->value, coordinates_, all_dimensions(), enters(s.storage)));
+    assign_words(s.storage,
+                 evaluate(nest_->value, coordinates_, all_dimensions(), enters(s.storage)));
   else if (!copies_load(s.storage))
     assign_element(s.storage,
                    evaluate(nest_->value, coordinates_, all_dimensions(), enters(s.storage)));
@@ -161,19 +161,23 @@ void Nest::assign_element(StorageId storage, ExprId value) {
   b_.add(thread::Assign{to, value});
 }
 
-// Elements of 16 bits, two to a register.
-void Nest::assign_pair(StorageId storage, ExprId value) {
+// Elements of 8 and 16 bits, four and two to a register.
+void Nest::assign_words(StorageId storage, ExprId value) {
   const Storage& s = l_.storages[storage];
+  const int together = 4 / s.dtype.bytes();
   const Affine at = register_index(s.registers().layout, all_dimensions());
-  const VariableId o = unfilled("o", s.dtype, vector_);
-  b_.declare_around(o);
-  b_.add(thread::Assign{e_.element(o, element_), value});
-  b_.close();
-  for (int e = 0; e < vector_; e += 2) {
+  const VariableId o = gathered(s.dtype, value);
+  for (int e = 0; e < vector_; e += together) {
     const ExprId first = e_.sum(at.without(element_) + Affine(e));
-    b_.add(thread::Assign{
-        e_.element(x_.storage(storage), e_.plain(Operator::div, first, e_.number(2))),
-        e_.call(Row::pack, u32, {e_.element(o, e_.number(e)), e_.element(o, e_.number(e + 1))})});
+    const ExprId to =
+        e_.element(x_.storage(storage), e_.plain(Operator::div, first, e_.number(together)));
+    if (together == 4) {
+      b_.add(thread::Call{
+          .function = Row::pack_bytes, .args = {e_.address(o, e_.number(e))}, .to = to});
+      continue;
+    }
+    const ExprId low = e_.element(o, e_.number(e)), high = e_.element(o, e_.number(e + 1));
+    b_.add(thread::Assign{to, e_.call(Row::pack, u32, {low, high})});
   }
 }
 

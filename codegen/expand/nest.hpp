@@ -118,7 +118,7 @@ class Nest : private passes::Elements {
   bool copies_load(StorageId storage);
   bool copy(const Address& a, StorageId storage);
   void assign_element(StorageId storage, ExprId value);
-  void assign_pair(StorageId storage, ExprId value);
+  void assign_words(StorageId storage, ExprId value);
   void put_in_shared(StorageId storage, ExprId value);
   void store_element(const Address& a, ExprId value, ExprId mask, const Bounds& limits);
   VariableId gathered(DType type, ExprId value);

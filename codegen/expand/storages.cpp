@@ -31,7 +31,7 @@ VariableId Expander::storage(StorageId s) {
                   .form = array ? thread::Form::array : thread::Form::value,
                   .type = x.is_packed() ? u32 : x.dtype,
                   .count = !array          ? 0
-                           : x.is_packed() ? x.registers().layout.registers() / 2
+                           : x.is_packed() ? x.words()
                                            : x.registers().layout.registers(),
                   .facts = {.depends = array ? thread::on_thread : 0}});
   return v;

@@ -21,7 +21,7 @@ struct OneElement {};
 /// An array per thread.
 struct Registers {
   layout::Layout layout = {};  // set by assign_layouts
-  bool packed = false;         // two elements of 16 bits in each of them, as A of wgmma
+  bool packed = false;         // as many elements in each as have 32 bits, as A of wgmma
 };
 
 /// A part of another storage, one of those that lie over one another there: a union.
@@ -78,6 +78,8 @@ struct Storage {
   const Shared& shared() const;
   /// For what lives anywhere.
   bool is_packed() const { return in_registers() && registers().packed; }
+  /// Of a thread, where it is packed.
+  std::int64_t words() const { return registers().layout.registers() * dtype.bytes() / 4; }
   bool is_fetched() const { return in_shared() && shared().fetched; }
   bool is_sent() const { return in_shared() && shared().sent; }
   RingId ring() const { return in_shared() ? shared().ring : RingId(); }

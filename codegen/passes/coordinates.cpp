@@ -15,20 +15,33 @@ namespace {
 
 bool is_shared(const Program& l, StorageId s) { return s && l.storages[s].in_shared(); }
 
-// Elements of the narrowest type that the nest moves in 16 bytes.
+// Elements of the storage that lie together wherever its rows are swizzled.
+int together(const Program& l, StorageId s) {
+  constexpr int any = 16;
+  if (!is_shared(l, s)) return any;
+  const Shared& in = l.storages[s].shared();
+  return in.swizzle > 0 || in.row_swizzle > 0 ? 16 / l.storages[s].dtype.bytes() : any;
+}
+
+// Elements of the narrowest type that the nest moves in 16 bytes, as far as those that are wider
+// lie together.
 int widest_access(const Program& l, const LoopNest& p) {
   const graph::Graph& g = l.graph;
-  int bytes = 4;
+  int bytes = 4, most = 16;
   const auto note = [&](DType t) { bytes = std::min(bytes, t.bytes()); };
   for (const StorageId s : {storage_filled(p.sink), storage_moved(p.sink)})
-    if (s) note(l.storages[s].dtype);
+    if (s) note(l.storages[s].dtype), most = std::min(most, together(l, s));
   if (const WindowId w = window_moved(p.sink)) note(g[l.windows[w].root].type.dtype);
   if (const ValueId access = accessed_by(p.sink); access != graph::no_value)
     note(g[g[access].args[0]].type.dtype);
   for (const Effect& e : element_reads(l, p))
-    if (e.role == Effect::Role::value && (e.window || is_shared(l, e.storage)))
+    if (e.role == Effect::Role::value && (e.window || is_shared(l, e.storage))) {
       note(g[e.leaf].type.dtype);
-  return 16 / bytes;
+      const bool along_rows =
+          !e.map.empty() && e.map.back() + 1 == static_cast<int>(p.domain.size());
+      if (along_rows) most = std::min(most, together(l, e.storage));
+    }
+  return std::min(16 / bytes, most);
 }
 
 }  // namespace

@@ -202,21 +202,25 @@ bool is_computed_in_place(const Program& l, ValueId a, ValueId load, const DimMa
 bool takes_registers(const Program& l, const Dot& d, ValueId a, const Extents& staged) {
   const Extents& shape = l.graph[a].type.shape;
   if (d.unit != Dot::Unit::wgmma || d.warps_n > 1 || shape != staged) return false;
-  if (l.graph[a].type.dtype.bytes() != 2) return false;  // they lie as accumulators do
-  if (graph::element_count(shape) > 2 * most_fragments * l.threads()) return false;
+  const std::int64_t bytes = l.graph[a].type.dtype.bytes(), all = graph::element_count(shape);
+  if (bytes > 2 || all * bytes > 4 * most_fragments * l.threads()) return false;
   bool held = false, elsewhere = false;
-  for_each_leaf(l, a, identity_map(2), false,
-                [&](ValueId leaf, const DimMap& map, StorageId storage) {
-                  const bool loaded = l.graph[leaf].op == graph::Op::Load && l.storage_of[leaf];
-                  // What was loaded is better staged as it is.
-                  if (loaded && holds_next(l, d.inst) && is_computed_in_place(l, a, leaf, map)) {
-                    held = true;
-                    return;
-                  }
-                  const bool in_memory = !storage || loaded;
-                  held |= !in_memory && l.storages[storage].in_registers();
-                  elsewhere |= in_memory || l.storages[storage].in_shared();
-                });
+  for_each_leaf(
+      l, a, identity_map(2), false, [&](ValueId leaf, const DimMap& map, StorageId storage) {
+        const bool loaded = l.graph[leaf].op == graph::Op::Load && l.storage_of[leaf];
+        // What was loaded is better staged as it is.
+        if (loaded && holds_next(l, d.inst) && is_computed_in_place(l, a, leaf, map)) {
+          held = true;
+          return;
+        }
+        const bool whole = graph::element_count(l.graph[leaf].type.shape) == all;
+        const bool in_memory = !storage || (loaded && whole);
+        const bool in_registers = !in_memory && l.storages[storage].in_registers();
+        held |= in_registers && !loaded;
+        // As accumulators do lie those of 16 bits alone.
+        elsewhere |=
+            in_memory || l.storages[storage].in_shared() || (in_registers && whole && bytes == 1);
+      });
   return held && !elsewhere;
 }
 

@@ -40,7 +40,7 @@ constexpr std::int64_t beside_wgmma = 26, beside_mma = 40;
 std::int64_t registers_of(const Storage& s) {
   if (!s.in_registers()) return 0;
   const std::int64_t elements = s.registers().layout.registers();
-  return s.is_packed() ? cdiv(elements, 2) : elements * words(s.dtype);
+  return s.is_packed() ? s.words() : elements * words(s.dtype);
 }
 
 // The fragments of operands that a product holds beside its accumulators: of B all columns, of A a

@@ -497,15 +497,19 @@ class Building {
     out.push_back({std::move(d), g_.location(v)});
   }
 
-  // Registers that hold an A of wgmma: what a thread has of an accumulator of its shape, in the
-  // same order.
+  // Registers that hold an A of wgmma: of 16 bits what a thread has of an accumulator of its shape,
+  // in the same order.
   StorageId fragments(List& out, const Operand& a) {
-    const StorageId storage = l_.add_storage(
-        {.in = Registers{.packed = true},
-         .dtype = g_[a.value].type.dtype,
-         .shape = a.shape,
-         .of = a.value,
-         .variable = l_.add_variable(layout::accumulator(a.shape, {l_.num_warps, 1}))});
+    const DType t = g_[a.value].type.dtype;
+    const layout::Warps warps{l_.num_warps, 1};
+    const layout::Layout layout = t.bytes() == 2
+                                      ? layout::accumulator(a.shape, warps)
+                                      : layout::operand_a(a.shape, t.bits(), warps, false);
+    const StorageId storage = l_.add_storage({.in = Registers{.packed = true},
+                                              .dtype = t,
+                                              .shape = a.shape,
+                                              .of = a.value,
+                                              .variable = l_.add_variable(layout)});
     assign(out, a.value, storage);
     return storage;
   }

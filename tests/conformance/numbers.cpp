@@ -156,6 +156,10 @@ void add_values(std::vector<Case>& all) {
        {"i16", "u32", "pl::pack(x, y)"},
        {"u16", "u32", "pl::pack(x, y)"}},
       few);
+  add("convert/pack_bytes",
+      {{"u8", "u32", "[&] { const u8 v[4] = {x, y, x, x}; return pl::pack_bytes(v); }()"},
+       {"i8", "u32", "[&] { const i8 v[4] = {y, x, y, y}; return pl::pack_bytes(v); }()"}},
+      few);
   add("convert/unpack",
       {{"u32", "f16", "[&] { f16 h[2]; pl::unpack(h, x); return y % 2 ? h[1] : h[0]; }()"},
        {"u32", "u16", "[&] { u16 h[2]; pl::unpack(h, x); return y % 2 ? h[1] : h[0]; }()"}},

@@ -2,6 +2,7 @@
 // have no wgmma, and where the operands do not lie as tensor cores want them.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstring>
 
 #include "codegen/cuda/emit.hpp"
@@ -14,6 +15,7 @@
 
 using namespace palladium;
 using namespace palladium::test;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -48,6 +50,36 @@ std::string problem(const graph::Graph& g, const std::string& call, int cc = 90)
   if (text.find("pl::" + call) == text.npos) return "no " + call + " in\n" + text;
   for (const std::string& found : unpinned_registers(text)) return found;
   return on_all_targets(g, {}, cc);
+}
+
+struct Rounded {
+  DType from = bf16, to = f8e4m3;
+  std::int64_t block_m = 128, block_k = 64, k = 256;
+  int num_warps = 8;
+};
+
+/// a is scaled by rows and rounded to 8 bits in the loop.
+graph::Graph rounded(const Rounded& p) {
+  constexpr std::int64_t m = 256, n = 64;
+  const auto body = [=](Ref a, Ref b, Ref scale, Ref o) {
+    const auto add = [&](Index l, Value sum) -> Value {
+      const Slice now = ds(l * p.block_k, p.block_k);
+      const Value x = a[{_, now}].astype(f32) * scale[_];
+      return sum + dot(p.to.is_float() ? x.astype(p.to) : round(x).astype(p.to), b[{_, now}],
+                       {.trans_b = true})
+                       .astype(f32);
+    };
+    o[_] = loop(0, p.k / p.block_k, add, zeros({p.block_m, n}, f32));
+  };
+  const auto rows = [](Index i) { return Indices{i, 0}; };
+  return traced(body,
+                {.name = "rounded",
+                 .out_type = {{m, n}, f32},
+                 .grid = {m / p.block_m},
+                 .in_specs = {{{p.block_m, p.k}, rows}, BlockSpec{}, {{p.block_m, 1}, rows}},
+                 .out_specs = {{{p.block_m, n}, rows}},
+                 .compiler_params = {.num_warps = p.num_warps}},
+                {array({m, p.k}, p.from), array({n, p.k}, p.to), array({m, 1}, f32)});
 }
 
 std::ptrdiff_t fetches(const graph::Graph& g) {
@@ -175,6 +207,24 @@ TEST_CASE("bytes of a loop are transposed while products of others are in flight
       const graph::Graph g = matmul_graph(t, {.m = 128, .n = 128, .k = k, .block_k = 32});
       CHECK(problem(g, "transpose_bytes(") == "");
     }
+}
+
+TEST_CASE("what is rounded to 8 bits for a product goes there in registers") {
+  for (const DType from : {bf16, f16, f32})
+    for (const DType to : {f8e4m3, f8e5m2, i8}) {
+      const Rounded p{.from = from, .to = to};
+      CAPTURE(from.name(), to.name());
+      CHECK(problem(rounded(p), "wgmma_m64n64k32") == "");
+      CHECK_THAT(text_of(rounded(p)), ContainsSubstring("_rs"));
+      CHECK_THAT(text_of(rounded(p)), !ContainsSubstring("load_shared_padded<1>"));
+    }
+  for (const std::int64_t block_k : {32, 96, 128}) {
+    CAPTURE(block_k);
+    CHECK(problem(rounded({.block_k = block_k, .k = 3 * block_k}), "wgmma_m64n64k32") == "");
+    CHECK(problem(
+              rounded({.to = i8, .block_m = 64, .block_k = block_k, .k = block_k, .num_warps = 4}),
+              "wgmma_m64n64k32") == "");
+  }
 }
 
 TEST_CASE("elements of 8 bits are multiplied by mma.sync where there is no wgmma") {

@@ -91,6 +91,7 @@ void add_simple(std::vector<WaistUse>& all) {
       {"div_by", "f[0] = pl::div_by(f[1], 3.0f, 0x1.5555555555558p-2);"},
       {"div_by_count", "f[0] = pl::div_by_count(f[1], f32(u >> 1));"},
       {"mul_wide", "u += u32(pl::mul_wide(i32(u), i32(u)) >> 32);"},
+      {"pack_bytes", "{ const i8 c[4] = {i8(u), 1, 2, 3}; u += pl::pack_bytes(c); }"},
       {"pack", "u += pl::pack(h[0], h[1]) + pl::pack(b[0], b[1]) + pl::pack(u16(1), u16(2));"},
       {"unpack", "pl::unpack(h, u); pl::unpack(b + 2, u);"},
       {"bitcast", "u += pl::bitcast<u32>(f[0]); u += pl::bitcast<u16>(h[0]);"},

@@ -89,6 +89,12 @@ PL_FN void to_all(To* dst, const u8* src) {
 }
 
 template <class T>
+PL_FN u32 pack_bytes(const T* src) {
+  static_assert(sizeof(T) == 1, "pack_bytes: elements of 1 byte");
+  return detail::word_at(src);
+}
+
+template <class T>
 PL_FN u32 pack(T lo, T hi) {
   static_assert(sizeof(T) == 2, "pack: elements of 2 bytes");
   return u32(bitcast<u16>(lo)) | u32(bitcast<u16>(hi)) << 16;

@@ -61,6 +61,12 @@ PL_FN I truncate(F x) {
   return float_to_integer<I>(x);
 }
 
+PL_FN u32 word_at(const void* src) {
+  u32 word;
+  __builtin_memcpy(&word, src, 4);
+  return word;
+}
+
 // One by one.
 template <class To, class From>
 PL_FN constexpr bool converts_fours() {

@@ -12,6 +12,12 @@ PL_FN u32 kept(u32 x) {
   return x;
 }
 
+PL_FN u32 word_at(const void* src) {
+  u32 word;
+  ::memcpy(&word, src, 4);
+  return word;
+}
+
 PL_FN f32 widen(f16 x) {
   f32 r;
   asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x.bits));
@@ -161,16 +167,16 @@ PL_FN constexpr bool converts_fours() {
          (to_integers && same<From, f32>);
 }
 
-// The greatest that the instruction rounds as it must; also of what is no number.
+// Whether none of them becomes an infinity, which the instruction does not make.
 template <int N, class To, class From>
 PL_FN bool converts_all(const From* src) {
-  if constexpr (is_byte_float<To>) {
+  if constexpr (same<To, f8e5m2>) {
     f32 most = 0;
 #if __CUDA_ARCH__ >= 890
     PL_UNROLL for (int i = 0; i < N; ++i)
       asm("{.reg .f32 x; abs.f32 x, %1; max.NaN.f32 %0, %0, x;}" : "+f"(most) : "f"(src[i]));
 #endif
-    return most <= bitcast<f32>(same<To, f8e4m3> ? 0x43e80000 : 0x476fffff);
+    return most <= bitcast<f32>(0x476fffff);
   } else {
     return true;
   }
@@ -223,12 +229,23 @@ PL_FN void convert_float_word(To* dst, u32 x) {
   }
 }
 
+// What is beyond the greatest e4m3 is no number.
+PL_FN f32 within_e4m3(f32 x) {
+  f32 r;
+  asm("{.reg .f32 m; .reg .pred p; abs.f32 m, %1; setp.le.f32 p, m, 0f43E80000;\n\t"
+      "selp.f32 %0, %1, 0f7FFFFFFF, p;}"
+      : "=f"(r)
+      : "f"(x));
+  return r;
+}
 template <class F>
 PL_FN u32 narrow_pair(f32 low, f32 high) {
   u16 r = 0;
 #if __CUDA_ARCH__ >= 890
   if constexpr (same<F, f8e4m3>) {
-    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(r) : "f"(high), "f"(low));
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;"
+        : "=h"(r)
+        : "f"(within_e4m3(high)), "f"(within_e4m3(low)));
   } else {
     asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(r) : "f"(high), "f"(low));
   }
