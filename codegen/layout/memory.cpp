@@ -13,9 +13,10 @@ constexpr int longest_run = 64;  // bytes that a thread takes by accesses which 
 constexpr int vector_bytes = 16, sector_bytes = 32, bank_bytes = 4, banks = 32;
 
 // Clocks: a sector moved to use, one that another warp has moved already, one moved in vain, an
-// instruction of a warpgroup. Partial sectors cost a store more, for they are read and merged.
+// instruction of a warpgroup. Partial sectors cost a store more, for they are read and merged; of
+// those that stores one behind the other fill together each takes a place in the L2 cache's queue.
 constexpr double used_sector = 1.5, cached_sector = 0.25, wasted_load = 0.5, wasted_store = 1.5,
-                 instruction = 4;
+                 apart_store = 0.5, instruction = 4;
 
 // Register bits 0.. are the low index bits of the last dimension, and nothing else touches those.
 bool registers_hold(const Layout& l, int v) {
@@ -108,21 +109,24 @@ AccessCost access_cost(const Layout& layout, int vector, int element_bytes,
   AccessCost cost{.accesses = layout.registers() / vector};
   const std::int64_t bytes = std::int64_t{vector} * element_bytes;
   const double in_all = layout.warps() * filled * static_cast<double>(cost.accesses);
-  // What a thread takes by accesses that follow one another is brought by the first of them.
+  // What a thread loads by accesses that follow one another is brought by the first of them; of
+  // what it stores each goes to the L2 cache by itself.
   const std::int64_t run = run_of(layout);
   const bool follow = bytes == vector_bytes && run * element_bytes <= longest_run;
   const std::int64_t joined = follow ? run / vector : 1;
-  const double moved =
+  const double loaded =
       in_all * sectors_of_access(distances, bytes * joined) / static_cast<double>(joined);
+  const double stored = in_all * sectors_of_access(distances, bytes);
   const double ideal = in_all * ideal_sectors_of_access(distances, bytes);
-  const double wasted = std::max(0.0, moved - ideal);
-  cost.sectors = std::llround(moved);
+  const auto wasted = [&](double moved) { return std::max(0.0, moved - ideal); };
+  cost.sectors = std::llround(loaded);
   cost.ideal_sectors = std::llround(ideal);
   const double once = ideal / warps_alike;
   const double common = used_sector * once + cached_sector * (ideal - once) +
                         instruction * layout.warpgroups() * static_cast<double>(cost.accesses);
-  cost.load = common + wasted_load * wasted;
-  cost.store = common + wasted_store * wasted;
+  cost.load = common + wasted_load * wasted(loaded);
+  cost.store =
+      common + wasted_store * wasted(loaded) + apart_store * (wasted(stored) - wasted(loaded));
   return cost;
 }
 

@@ -58,7 +58,7 @@ TEST_CASE("threads that share columns hold rows that follow one another") {
 
 TEST_CASE("16-bit floats are summed in f32 and rounded once") {
   CHECK_THAT(emitted(cumsum("bf16[2048]", "0,0")),
-             Shows({"f32 x[16];", "= pl::to<f32>(", "scan_warps<16, 1,", "= pl::to<bf16>(x["}));
+             Shows({"f32 x[16];", "= pl::to<f32>(", "scan_warps<8, 2,", "= pl::to<bf16>(x["}));
   CHECK_THAT(emitted(cumsum("i8[2048]", "0,0")), Shows({"i8 s[", "scan_registers<16, false>(v0"}));
 }
 

@@ -102,6 +102,9 @@ TEST_CASE("sectors are those that a count of addresses finds", "[layout]") {
       }
     }
   }
+  // Of two stores that fill a sector each is paid for, of loads that do the first.
+  CHECK(access(strided({64, 128}, 8), 4).load == access(strided({64, 128}, 4), 4).load);
+  CHECK(access(strided({64, 128}, 8), 4).store > access(strided({64, 128}, 4), 4).store);
   // More than 64 bytes per thread cost sectors: the candidate of 16 wins.
   CHECK(access(strided({64, 128}, 4), 4).store < access(strided({64, 128}, 32), 4).store);
 }
