@@ -256,7 +256,7 @@ class SplitSums {
           std::max<std::int64_t>(number_of(view.high) - number_of(view.low), 0);
       each = number(all / parts_), more = number(all % parts_);
     } else {
-      const ValueId all = op(Op::Max, op(Op::Sub, high, low), number(0));
+      const ValueId all = op(Op::Sub, op(Op::Max, high, low), low);
       each = op(Op::Div, all, number(parts_)), more = op(Op::Rem, all, number(parts_));
     }
     ValueId from = op(Op::Mul, rank, each), count = each;

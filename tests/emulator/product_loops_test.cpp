@@ -60,6 +60,36 @@ TEST_CASE("blocks of a cluster share the iterations of a sum") {
   check({.adds_to_output = true, .in_smem = true, .split_k = 2}, 7);
 }
 
+TEST_CASE("blocks share a sum that ends where an array says, or before it begins") {
+  // From what an array says, and from a number.
+  const auto shared_sum = [](bool from_3) {
+    return pallas_call(
+        [=](Ref from, Ref to, Ref x, Ref o) {
+          const auto add = [&](Index l, Value sum) { return sum + x[_] * (l % 7); };
+          const Value init = full({64}, 5, i32);
+          o[_] = from_3 ? loop(3, to[0], add, init) : loop(from[0], to[0], add, init);
+        },
+        {.name = "shared_sum", .out_type = {{64}, i32}, .compiler_params = {.split_k = 3}});
+  };
+  const auto number = [](std::int32_t n) { return Array::full({1}, i32, n); };
+  const Array x = make_array<std::int32_t>({64}, [](std::int64_t i) { return i - 20; });
+  for_each_target("shared_sum", [&](Target target) {
+    for (const std::int32_t from : {INT32_MIN, -9, 0, 3, INT32_MAX})
+      for (const std::int64_t count : {-10, 0, 1, 2, 3, 20}) {
+        const std::int64_t end =
+            count < 0 ? INT32_MIN : std::min<std::int64_t>(from + count, INT32_MAX);
+        CAPTURE(from, end);
+        std::int64_t factor = 0;
+        for (std::int64_t l = from; l < end; ++l) factor += l % 7;
+        const Array o = on_cpu(shared_sum(from == 3).on(target)(
+            on(target, number(from)), on(target, number(static_cast<std::int32_t>(end))),
+            on(target, x)));
+        for (std::int64_t i = 0; i < 64; ++i)
+          REQUIRE(o.data<std::int32_t>()[i] == 5 + (i - 20) * factor);
+      }
+  });
+}
+
 TEST_CASE("sums of products in loops that are drawn are those of plain loops") {
   for_seeds(1, 24, [](std::uint64_t seed) {
     Random random(seed);
