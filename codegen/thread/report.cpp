@@ -147,11 +147,14 @@ class Reader {
     const std::int64_t trips = known
                                    ? std::max<std::int64_t>(0, (*high - *low + x.step - 1) / x.step)
                                    : (x.trips < 0 ? 1 : x.trips);
-    if (known && (x.unroll == 0 || x.unroll == trips)) unrolled_.insert(index(x.counter));
+    const bool unrolled = known && (x.unroll == 0 || x.unroll == trips);
+    if (unrolled) unrolled_.insert(index(x.counter));
+    loops_.push_back({index(x.counter), unrolled ? trips : 1, x.step});
     // What an iteration of several loops over the same statements takes is that of one of them.
     beside_ += x.trips == 0;
     visit(x.body, times * static_cast<double>(trips));
     beside_ -= x.trips == 0;
+    loops_.pop_back();
   }
 
   bool is_static(ExprId e) const { return e_.facts(e).low == e_.facts(e).high; }
@@ -305,16 +308,10 @@ class Reader {
                    .element_bytes = place.type.bytes(),
                    .times = times};
     count({a.test, a.valid}, times);
-    Addresses addresses;
-    bool known = true, any = false;
-    for (std::size_t lane = 0; lane < addresses.size(); ++lane) {
-      const auto l = static_cast<std::int64_t>(lane);
-      if (a.test != no_expr && number(a.test, l).value_or(1) == 0) continue;
-      addresses[lane] = address(place, l);
-      known &= addresses[lane].has_value();
-      any = true;
+    if (const auto addresses = addresses_of(a, place)) {
+      fall(r, *addresses);
+      if (!store && !r.shared) share_sectors(r, a, place, *addresses);
     }
-    if (known && any) fall(r, addresses);
     add(store ? (r.shared ? &InstructionMix::shared_stores : &InstructionMix::global_stores)
               : (r.shared ? &InstructionMix::shared_loads : &InstructionMix::global_loads),
         times);
@@ -326,6 +323,43 @@ class Reader {
       if (store) report_.stored_elements += times * r.useful_bytes / r.element_bytes;
     }
     report_.accesses.push_back(std::move(r));
+  }
+
+  // Of the lanes that access it; none where one of these is not known, or no lane does.
+  std::optional<Addresses> addresses_of(const Access& a, const Place& place) {
+    Addresses addresses;
+    bool any = false;
+    for (std::size_t lane = 0; lane < addresses.size(); ++lane) {
+      const auto l = static_cast<std::int64_t>(lane);
+      if (a.test != no_expr && number(a.test, l).value_or(1) == 0) continue;
+      addresses[lane] = address(place, l);
+      if (!addresses[lane]) return {};
+      any = true;
+    }
+    return any ? std::optional(addresses) : std::nullopt;
+  }
+
+  // What loads one behind the other take of a sector the first of them brings.
+  void share_sectors(AccessReport& r, const Access& a, const Place& place, const Addresses& first) {
+    for (const Unrolled& loop : loops_) {
+      const std::int64_t begin = counters_[loop.counter];
+      std::set<std::int64_t> touched;
+      bool shares = loop.trips > 1;
+      for (std::int64_t k = 0; shares && k < loop.trips; ++k) {
+        counters_[loop.counter] = begin + k * loop.step;
+        const auto now = addresses_of(a, place);
+        shares = now.has_value();
+        for (std::size_t lane = 0; shares && lane < first.size(); ++lane) {
+          if (!(*now)[lane] || !first[lane]) continue;
+          const std::int64_t at = *(*now)[lane];
+          if (k == 1) shares = std::abs(at - *first[lane]) < sector && at != *first[lane];
+          for (std::int64_t b = at / sector; b <= (at + r.bytes - 1) / sector; ++b)
+            touched.insert(b);
+        }
+      }
+      counters_[loop.counter] = begin;
+      if (shares) r.moved_bytes = static_cast<int>(sector * std::ssize(touched) / loop.trips);
+    }
   }
 
   // Where nobody knows the addresses, what is moved is what is taken.
@@ -430,6 +464,11 @@ class Reader {
   std::map<std::uint32_t, std::vector<Number>> values_;  // of names, by lane
   std::map<std::uint32_t, std::int64_t> counters_;       // of loops, in their first iterations
   std::set<std::uint32_t> unrolled_;                     // of those whose iterations are all text
+  struct Unrolled {
+    std::uint32_t counter = 0;
+    std::int64_t trips = 1, step = 1;
+  };
+  std::vector<Unrolled> loops_;  // around, of which those have trips whose iterations are all text
 };
 
 }  // namespace

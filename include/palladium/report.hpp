@@ -28,7 +28,7 @@ struct AccessReport {
   /// Both 0 where the addresses depend on data.
   int touched = 0, needed = 0;
   /// Different bytes that the warp takes, and those of all that it touches: sectors of 32 bytes,
-  /// wavefronts of 128.
+  /// wavefronts of 128; of loads that follow one another in sectors each has a share of these.
   int useful_bytes = 0, moved_bytes = 0;
   /// Moved for each element that the warp takes; an element's own where nothing is in vain.
   double bytes_per_element() const {

@@ -59,6 +59,27 @@ TEST_CASE("a row that a warp reads in order touches no more sectors than it need
   CHECK_FALSE(r.depends_on_call);
 }
 
+TEST_CASE("loads that fill a sector in a loop share it") {
+  const Report narrow = reported(whole({"f32[2048]"}, {"i8[2048]"}, R"(
+  %2: f32[2048] = load %0
+  %3: i8[2048] = cast %2
+  store %1, %3)"));
+  const AccessReport& load = access(narrow, false, false);
+  CHECK(load.bytes == 16);
+  CHECK(load.times == 4);
+  CHECK(load.touched == 32);
+  CHECK(load.moved_bytes == 512);
+  CHECK(narrow.bytes_per_element() == 5);
+  const Report apart = reported(whole({"f32[128,8]"}, {"f32[128]"}, R"(
+  %2: ref block f32[128] = at %0 [:, 0]
+  %3: f32[128] = load %2
+  %4: ref block f32[128] = at %0 [:, 1]
+  %5: f32[128] = load %4
+  %6: f32[128] = add %3, %5
+  store %1, %6)"));
+  CHECK(access(apart, false, false).bytes_per_element() == 32);
+}
+
 TEST_CASE("a column that a warp reads touches a sector for each element") {
   const Report r = reported(whole({"f32[128,64]"}, {"f32[128]"}, R"(
   %2: ref block f32[128] = at %0 [:, 3]
