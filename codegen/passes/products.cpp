@@ -12,8 +12,10 @@ namespace {
 // Per multiprocessor and clock (reference/performance.md): multiply-adds of tensor cores, what of
 // them mma.sync reaches on sm_90, bytes of shared memory that are read.
 constexpr double multiply_adds = 2048, of_mma_sync = 0.62, shared_bytes_per_clock = 128;
-constexpr std::int64_t most_fragments = 64;  // registers of an A beside its accumulators
-constexpr std::int64_t step_bytes = 32;      // of a row of A, or a column of B, in one step of K
+// Registers of an A beside its accumulators; of 8 bits half, for what is rounded to them takes
+// some.
+constexpr std::int64_t most_fragments = 64;
+constexpr std::int64_t step_bytes = 32;  // of a row of A, or a column of B, in one step of K
 
 double clocks_of_shared(std::int64_t rows_and_columns) {
   return static_cast<double>(rows_and_columns * step_bytes) / shared_bytes_per_clock;
@@ -203,7 +205,7 @@ bool takes_registers(const Program& l, const Dot& d, ValueId a, const Extents& s
   const Extents& shape = l.graph[a].type.shape;
   if (d.unit != Dot::Unit::wgmma || d.warps_n > 1 || shape != staged) return false;
   const std::int64_t bytes = l.graph[a].type.dtype.bytes(), all = graph::element_count(shape);
-  if (bytes > 2 || all * bytes > 4 * most_fragments * l.threads()) return false;
+  if (bytes > 2 || all > 2 * most_fragments * l.threads()) return false;
   bool held = false, elsewhere = false;
   for_each_leaf(
       l, a, identity_map(2), false, [&](ValueId leaf, const DimMap& map, StorageId storage) {

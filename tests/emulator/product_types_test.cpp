@@ -56,30 +56,34 @@ struct Rounded {
   DType from = bf16, to = f8e4m3;
   std::int64_t block_m = 128, block_k = 64, k = 256;
   int num_warps = 8;
+  bool by_step = false, trans_b = true;  // a row has a scale for each block of k
 };
 
-/// a is scaled by rows and rounded to 8 bits in the loop.
+/// a is scaled by rows and rounded in the loop.
 graph::Graph rounded(const Rounded& p) {
   constexpr std::int64_t m = 256, n = 64;
+  const std::int64_t steps = p.k / p.block_k, scales = p.by_step ? steps : 1;
   const auto body = [=](Ref a, Ref b, Ref scale, Ref o) {
     const auto add = [&](Index l, Value sum) -> Value {
       const Slice now = ds(l * p.block_k, p.block_k);
-      const Value x = a[{_, now}].astype(f32) * scale[_];
-      return sum + dot(p.to.is_float() ? x.astype(p.to) : round(x).astype(p.to), b[{_, now}],
-                       {.trans_b = true})
+      const Value x =
+          a[{_, now}].astype(f32) * (p.by_step ? Value(scale[{_, ds(l, 1)}]) : Value(scale[_]));
+      return sum + dot(p.to.is_float() ? x.astype(p.to) : round(x).astype(p.to),
+                       p.trans_b ? b[{_, now}] : b[{now, _}], {.trans_b = p.trans_b})
                        .astype(f32);
     };
-    o[_] = loop(0, p.k / p.block_k, add, zeros({p.block_m, n}, f32));
+    o[_] = loop(0, steps, add, zeros({p.block_m, n}, f32));
   };
   const auto rows = [](Index i) { return Indices{i, 0}; };
   return traced(body,
                 {.name = "rounded",
                  .out_type = {{m, n}, f32},
                  .grid = {m / p.block_m},
-                 .in_specs = {{{p.block_m, p.k}, rows}, BlockSpec{}, {{p.block_m, 1}, rows}},
+                 .in_specs = {{{p.block_m, p.k}, rows}, BlockSpec{}, {{p.block_m, scales}, rows}},
                  .out_specs = {{{p.block_m, n}, rows}},
                  .compiler_params = {.num_warps = p.num_warps}},
-                {array({m, p.k}, p.from), array({n, p.k}, p.to), array({m, 1}, f32)});
+                {array({m, p.k}, p.from), array(p.trans_b ? Shape{n, p.k} : Shape{p.k, n}, p.to),
+                 array({m, scales}, f32)});
 }
 
 std::ptrdiff_t fetches(const graph::Graph& g) {
@@ -225,6 +229,23 @@ TEST_CASE("what is rounded to 8 bits for a product goes there in registers") {
               rounded({.to = i8, .block_m = 64, .block_k = block_k, .k = block_k, .num_warps = 4}),
               "wgmma_m64n64k32") == "");
   }
+}
+
+TEST_CASE("left operands that are scaled and rounded agree, however they are drawn") {
+  for_seeds(1, 10, [](std::uint64_t seed) {
+    Random random(seed);
+    Rounded p{.from = random.pick({bf16, f16, f32}),
+              .to = random.pick({f8e4m3, f8e5m2, i8, bf16}),
+              .block_m = random.pick({64, 128, 256}),
+              .block_k = random.pick({32, 64, 128}),
+              .num_warps = random.pick({0, 4, 8}),
+              .by_step = random.chance(50),
+              .trans_b = random.chance(70)};
+    p.k = p.block_k * random.between(1, 5);
+    CAPTURE(p.from.name(), p.to.name(), p.block_m, p.block_k, p.k, p.num_warps, p.by_step,
+            p.trans_b);
+    CHECK(problem(rounded(p), "wgmma_m64n") == "");
+  });
 }
 
 TEST_CASE("elements of 8 bits are multiplied by mma.sync where there is no wgmma") {
