@@ -26,7 +26,7 @@ struct Split {
   bool operator==(const Split&) const = default;
 };
 
-Split split(std::int64_t m, std::int64_t n, std::int64_t k, int given = 0) {
+Split sharing(std::int64_t m, std::int64_t n, std::int64_t k, int given = 0) {
   const ops::MatmulBlocks b = ops::blocks_of(f16, m, n, k, {.split_k = given});
   CHECK((b.split_k == 1 || !b.persistent));
   return {{b.m, b.n, b.k}, b.split_k};
@@ -69,18 +69,18 @@ TEST_CASE("blocks of a product are so large that a GPU has enough of them") {
 }
 
 TEST_CASE("blocks share the sums of a product of few results") {
-  CHECK(split(16, 1024, 4096) == Split{{64, 32, 128}, 4});
-  CHECK(split(16, 2048, 4096) == Split{{64, 32, 128}, 2});
-  CHECK(split(16, 256, 8192) == Split{{64, 32, 128}, 8});
-  CHECK(split(512, 512, 8192) == Split{{64, 64, 128}, 2});
+  CHECK(sharing(16, 1024, 4096) == Split{{64, 32, 128}, 4});
+  CHECK(sharing(16, 2048, 4096) == Split{{64, 32, 128}, 2});
+  CHECK(sharing(16, 256, 8192) == Split{{64, 32, 128}, 8});
+  CHECK(sharing(512, 512, 8192) == Split{{64, 64, 128}, 2});
   // Not where all multiprocessors have a block, nor where a sum is short.
-  CHECK(split(16, 4096, 4096) == Split{{64, 32, 128}, 1});
-  CHECK(split(4096, 4096, 65536) == Split{{128, 256, 64}, 1});
-  CHECK(split(16, 1024, 512) == Split{{64, 32, 128}, 1});
-  CHECK(split(16, 1024, 0) == Split{{64, 32, 128}, 1});
+  CHECK(sharing(16, 4096, 4096) == Split{{64, 32, 128}, 1});
+  CHECK(sharing(4096, 4096, 65536) == Split{{128, 256, 64}, 1});
+  CHECK(sharing(16, 1024, 512) == Split{{64, 32, 128}, 1});
+  CHECK(sharing(16, 1024, 0) == Split{{64, 32, 128}, 1});
   // As a caller wants it.
-  CHECK(split(16, 1024, 4096, 1) == Split{{64, 32, 128}, 1});
-  CHECK(split(4096, 4096, 64, 3) == Split{{128, 256, 64}, 3});
+  CHECK(sharing(16, 1024, 4096, 1) == Split{{64, 32, 128}, 1});
+  CHECK(sharing(4096, 4096, 64, 3) == Split{{128, 256, 64}, 3});
   CHECK(ops::blocks_of(f16, 16, 1024, 4096, {.block_m = 64}).split_k == 1);
   CHECK(ops::blocks_of(f16, 16, 1024, 4096, {.block_m = 64, .split_k = 8}).split_k == 8);
   CHECK(ops::blocks_of(f32, 16, 1024, 4096, {}).split_k == 1);
@@ -136,7 +136,7 @@ TEST_CASE("products of few results and long sums are those of plain loops") {
       sum += a.data<float>()[e / n * k + l] * b.data<float>()[l * n + e % n];
     expected[static_cast<std::size_t>(e)] = std::max(sum, 0.0f);
   }
-  CHECK(split(m, n, k).parts > 1);
+  CHECK(sharing(m, n, k).parts > 1);
   for_each_target("few_results", [&](Target target) {
     for (const bool is_double : {false, true}) {
       const DType t = is_double ? f64 : bf16;  // without tensor cores, too

@@ -69,7 +69,8 @@ PallasCallOptions ProductLoops::options(const ShapeDtype& a, const ShapeDtype& b
       .out_type = {{m, n}, f32},
       .grid = {cdiv(m, bm), cdiv(n, bn)},
       .in_specs = {left, right},
-      .out_specs = {{{bm, bn}, place, {.memory_space = in_smem ? Space::smem : Space::automatic}}},
+      .out_specs = {BlockSpec{
+          {bm, bn}, place, {.memory_space = in_smem ? plgpu::SMEM : MemorySpace{}}}},
       .compiler_params = {.num_warps = num_warps,
                           .num_stages = num_stages,
                           .warp_specialize = specialize,
