@@ -29,7 +29,7 @@ using test::on_cpu;
 
 namespace {
 
-constexpr std::int64_t least = INT32_MIN, most = INT32_MAX;
+constexpr std::int64_t smallest = INT32_MIN, largest = INT32_MAX;
 
 // Of a loop from lo to hi: the number of its iterations and its last index, -7 if there is none.
 std::vector<std::int32_t> iterations(std::int64_t lo, std::int64_t hi, std::int64_t step) {
@@ -55,9 +55,12 @@ void refused(const std::function<void()>& call, int line, const std::string& sen
 }  // namespace
 
 TEST_CASE("a loop ends where its bound says, however near the largest counter") {
-  const std::vector<std::int64_t> steps = {1, 3, 7, std::int64_t{1} << 30, most};
-  const std::vector<std::pair<std::int64_t, std::int64_t>> bounds = {
-      {most - 10, most}, {most - 7, most - 1}, {most, most}, {most, least}, {0, 20}};
+  const std::vector<std::int64_t> steps = {1, 3, 7, std::int64_t{1} << 30, largest};
+  const std::vector<std::pair<std::int64_t, std::int64_t>> bounds = {{largest - 10, largest},
+                                                                     {largest - 7, largest - 1},
+                                                                     {largest, largest},
+                                                                     {largest, smallest},
+                                                                     {0, 20}};
   const auto body = [&](Ref from, Ref to, Ref o) {
     for (std::size_t b = 0; b < bounds.size(); ++b)
       for (std::size_t s = 0; s < steps.size(); ++s) {
@@ -105,8 +108,8 @@ TEST_CASE("a loop ends where its bound says, however near the largest counter") 
         CHECK(at(0, b, s) == iterations(lo, hi, steps[static_cast<std::size_t>(s)]));
         CHECK(at(1, b, s) == iterations(lo, hi, steps[static_cast<std::size_t>(s)]));
       }
-    CHECK(at(0, 5, 3) == iterations(least, most, steps[3]));
-    CHECK(at(0, 5, 4) == iterations(least, most, steps[4]));
+    CHECK(at(0, 5, 3) == iterations(smallest, largest, steps[3]));
+    CHECK(at(0, 5, 4) == iterations(smallest, largest, steps[4]));
   });
 }
 
@@ -115,13 +118,13 @@ TEST_CASE("bounds in 64 bits do not wrap into the counter") {
       [](Value hi, Ref o) {
         // It would be 5 iterations if the low bits counted.
         o[0] = loop(
-            i32(most - 6), hi, {}, [](Index, Value n) { return n + 1; }, i32(0));
+            i32(largest - 6), hi, {}, [](Index, Value n) { return n + 1; }, i32(0));
       },
       {.name = "wide", .out_type = {{1}, i32}});
   for_each_target("wide bounds", [&](Target target) {
     const auto count = [&](Scalar hi) { return on_cpu(k.on(target)(hi)).data<std::int32_t>()[0]; };
-    CHECK(count(scalar((std::int64_t{1} << 32) + most - 1)) == 6);
-    CHECK(count(scalar(-(std::int64_t{1} << 32) + most)) == 0);
+    CHECK(count(scalar((std::int64_t{1} << 32) + largest - 1)) == 6);
+    CHECK(count(scalar(-(std::int64_t{1} << 32) + largest)) == 0);
     CHECK(count(scalar(std::uint32_t{0x80000003})) == 6);
     CHECK(count(scalar(UINT64_MAX)) == 6);
     CHECK(count(scalar(std::int16_t{3})) == 0);
@@ -175,7 +178,9 @@ TEST_CASE("sizes of a call that no grid can have are refused at the call") {
   const Kernel large = kernel([](Dim m) { return std::vector<Dim>{m * (1 << 29)}; });
   const Kernel wide = kernel([](Dim m) { return std::vector<Dim>{m * 10000, m * 10000}; });
   const Kernel lost = kernel([](Dim m) { return std::vector<Dim>{m * (INT64_MAX / 4)}; });
-  const Kernel none = kernel([](Dim m) { return std::vector<Dim>{most, most, m - 8, most}; });
+  const Kernel none = kernel([](Dim m) {
+    return std::vector<Dim>{largest, largest, m - 8, largest};
+  });
   for_each_target("sizes of a call", [&](Target target) {
     const Array five = on(target, Array::zeros({5}, f32));
     const Array eight = on(target, Array::zeros({8}, f32));
@@ -474,7 +479,7 @@ TEST_CASE("a block far beyond its array is out of bounds, however far") {
   // 2^29 blocks of 8 elements are 2^32 elements, of which 32 bits see nothing.
   const Kernel after = kernel({{8}, [](Index i) { return i + (1 << 29); }});
   const Kernel before = kernel({{8}, [](Index i) { return i - (1 << 29); }});
-  const Kernel padded = kernel({{Element(8, {most, 0})}, [](Index i) { return i + least; }});
+  const Kernel padded = kernel({{Element(8, {largest, 0})}, [](Index i) { return i + smallest; }});
   const Array x = Array::zeros({13}, f32);
   for (const Target target : {Target::interpreter, Target::emulator})
     for (const Kernel& k : {after, before, padded})
@@ -498,7 +503,7 @@ TEST_CASE("places of extremes among infinities, NaNs, zeros of both signs and su
           drawn.data<float>()[i * columns + j] = random.pick(kinds);
       }
       const Array x = drawn.astype(dtype), wide = x.astype(f32);
-      std::vector<std::int32_t> largest, least;
+      std::vector<std::int32_t> largest, smallest;
       for (std::int64_t i = 0; i < rows; ++i) {
         const float* const row = wide.data<float>() + i * columns;
         const auto place = [&](auto before) {
@@ -509,7 +514,7 @@ TEST_CASE("places of extremes among infinities, NaNs, zeros of both signs and su
           return static_cast<std::int32_t>(best);
         };
         largest.push_back(place(std::greater<float>()));
-        least.push_back(place(std::less<float>()));
+        smallest.push_back(place(std::less<float>()));
       }
       const Kernel k = pallas_call(
           [](Ref x, Ref high, Ref low) {
@@ -537,7 +542,7 @@ TEST_CASE("places of extremes among infinities, NaNs, zeros of both signs and su
         for (std::int64_t i = 0; i < rows; ++i) {
           CAPTURE(i);
           CHECK(high.data<std::int32_t>()[i] == largest[static_cast<std::size_t>(i)]);
-          CHECK(low.data<std::int32_t>()[i] == least[static_cast<std::size_t>(i)]);
+          CHECK(low.data<std::int32_t>()[i] == smallest[static_cast<std::size_t>(i)]);
         }
       });
     }
