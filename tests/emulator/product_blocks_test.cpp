@@ -137,6 +137,11 @@ TEST_CASE("products of few results and long sums are those of plain loops") {
     expected[static_cast<std::size_t>(e)] = std::max(sum, 0.0f);
   }
   CHECK(sharing(m, n, k).parts > 1);
+  const std::string text =
+      ops::matmul({.bias = true})
+          .lower(ShapeDtype{{m, k}, bf16}, ShapeDtype{{k, n}, bf16}, ShapeDtype{{n}, f32})
+          .cuda_source({.arch = "sm_90a"});
+  CHECK(text.find("pl::load_cluster") != text.npos);
   for_each_target("few_results", [&](Target target) {
     for (const bool is_double : {false, true}) {
       const DType t = is_double ? f64 : bf16;  // without tensor cores, too

@@ -33,6 +33,12 @@ void check(const ProductLoops& p, std::uint64_t seed) {
   });
 }
 
+// Whether blocks read what others have added up.
+bool shares(const ProductLoops& p) {
+  const std::string text = p.kernel().lower(p.types(128, 128, 512)).cuda_source({.arch = "sm_90a"});
+  return text.find("pl::load_cluster") != text.npos;
+}
+
 }  // namespace
 
 TEST_CASE("sums go through loops one behind the other, with and without iterations") {
@@ -51,13 +57,20 @@ TEST_CASE("sums go through loops one behind the other, with and without iteratio
 }
 
 TEST_CASE("blocks of a cluster share the iterations of a sum") {
-  for (const bool is_static : {false, true})
-    check({.is_static = is_static, .adds_to_output = true, .split_k = 3}, 4);
-  // With conditions in the loop, more blocks than iterations, and sums that threads add up.
-  check({.bk = 32, .converts = true, .skips = true, .split_k = 8}, 5);
-  check({.dtype = f8e4m3, .bm = 128, .split_k = 2}, 6);
+  const ProductLoops shared[] = {
+      {.adds_to_output = true, .split_k = 3},
+      {.is_static = true, .adds_to_output = true, .split_k = 3},
+      // With conditions in the loop, more blocks than iterations, and sums that threads add up.
+      {.bk = 32, .converts = true, .skips = true, .split_k = 8},
+      {.dtype = f8e4m3, .bm = 128, .split_k = 2}};
+  for (const ProductLoops& p : shared) {
+    CHECK(shares(p));
+    check(p, 4);
+  }
   // All blocks would store what lies in shared memory until they end.
-  check({.adds_to_output = true, .in_smem = true, .split_k = 2}, 7);
+  const ProductLoops in_smem{.adds_to_output = true, .in_smem = true, .split_k = 2};
+  CHECK_FALSE(shares(in_smem));
+  check(in_smem, 5);
 }
 
 TEST_CASE("blocks share a sum that ends where an array says, or before it begins") {
