@@ -96,7 +96,8 @@ class Assignment {
     make_candidates();
     choose();
     for (Use& u : uses_) decide_loops(*u.nest);
-    spread_loads(l_);
+    for_each_list(l_, [&](Statements& list) { repair(list); });
+    spread_loads(l_);  // of nests whose other operands are as they want them
     for_each_list(l_, [&](Statements& list) { repair(list); });
     for_each_list(l_, [&](Statements& list) { leave_loops(list); });
   }
@@ -551,12 +552,14 @@ class Assignment {
     list = std::move(out);
   }
 
+  static bool is_redirected(const Redirects& all, StorageId from, const DimMap& map) {
+    return std::ranges::any_of(
+        all, [&](const auto& c) { return c.first == from && c.second.map == map; });
+  }
+
   void repair(LoopNest& p, Statements& out) {
     for (const Read& r : register_reads(l_, p)) {
-      const bool done = std::any_of(p.redirects.begin(), p.redirects.end(), [&](const auto& c) {
-        return c.first == r.storage && c.second.map == r.map;
-      });
-      if (done) continue;
+      if (is_redirected(p.redirects, r.storage, r.map)) continue;
       const Storage& source = l_.storages[r.storage];
       if (is_opaque(r.map) || is_padded(p, r.map) || varies_in_loop(p, r.map)) {
         p.redirects.push_back({r.storage, {copy_to_shared(r.storage, out), r.map}});
@@ -575,6 +578,7 @@ class Assignment {
     for_each_leaf(l_, s.value, none, own && op != Op::Param && op != Op::Get,
                   [&](ValueId, const DimMap& map, StorageId from) {
                     if (!from || !l_.storages[from].in_registers()) return;
+                    if (is_redirected(s.redirects, from, map)) return;
                     s.redirects.push_back({from, {copy_to_shared(from, out), map}});
                   });
   }

@@ -17,6 +17,8 @@ constexpr Pass attempt[] = {
      "and this: parts that are stored have nests of their own"},
     {"defer_folds", defer_folds, Fact::none, Fact::none, Edits::graph,
      "and this: carries of other shapes have places of their own"},
+    {"move_reshapes", move_reshapes, Fact::none, Fact::none, Edits::graph,
+     "and this: memory is accessed by other views"},
     {"legalize_dot_operands", legalize_dot_operands, Fact::none, Fact::none, Edits::graph,
      "so does this: what products take decides what is staged"},
     {"legalize_async_copies", legalize_async_copies, Fact::none, Fact::none, Edits::graph,

@@ -2,7 +2,8 @@
 // read as memory has it, by wide ones, and handed to the threads that want it, where that does not
 // cost much more.
 //
-// Precondition: layouts are chosen; relayouts are inserted behind this.
+// Precondition: layouts are chosen, and what nests read of registers is there as they want it.
+// Relayouts of what is read as memory has it are inserted behind this.
 #include <algorithm>
 #include <map>
 #include <set>

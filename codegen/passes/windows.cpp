@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "codegen/base/format.hpp"
 #include "codegen/graph/extents.hpp"
 #include "codegen/graph/grid_order.hpp"
 #include "codegen/layout/constructors.hpp"
@@ -79,6 +80,7 @@ class WindowPlacement {
     share_index_operands(l_);
     for (Window& w : l_.windows) decide(w);
     for (Window& w : l_.windows) mark(w);
+    tell_of_order();
   }
 
  private:
@@ -183,9 +185,10 @@ class WindowPlacement {
     if (is_updated(w)) return;
     if (m.memory_space == Space::smem || m.memory_space == Space::regs) {
       make_resident(w, m.memory_space == Space::smem ? Residency::shared : Residency::registers);
-    } else if (is_output(w) ? revisited && suffix && l_.warpgroups == 1 &&
-                                  m.memory_space != Space::gmem && !is_stored_last(w)
-                            : written || reads_after_alias_is_written(w)) {
+    } else if (is_output(w)
+                   ? revisited && suffix && l_.warpgroups == 1 && m.memory_space != Space::gmem &&
+                         !is_stored_last(w) && is_no_larger_than_shared_memory(w)
+                   : written || reads_after_alias_is_written(w)) {
       // An input keeps what its memory held, whatever becomes of it there, wherever it is pinned.
       make_resident(w, fits_registers(w) ? Residency::registers : Residency::shared);
     }
@@ -207,6 +210,15 @@ class WindowPlacement {
     const auto at = std::ranges::find(params(w.body), w.root) - params(w.body).begin();
     const ValueId first = params(0)[static_cast<std::size_t>(at)];
     return l_.windows[l_.window_of[first]].storage();
+  }
+
+  // A larger one, or one that has an unknown size, such as a whole array of which programs store
+  // the rows that data chooses, stays where it is.
+  bool is_no_larger_than_shared_memory(const Window& w) const {
+    const graph::Type& t = g_[w.root].type;
+    if (graph::has_unknown_extent(g_.mapping.block_mappings[w.mapping])) return false;
+    return (Checked(graph::element_count(t.shape)) * t.dtype.bytes()).value_or(INT64_MAX) <=
+           l_.machine.max_shared_bytes;
   }
 
   // Whether nobody reads the block, and nothing but the last program of its innermost axis, which
@@ -460,6 +472,30 @@ class WindowPlacement {
     for (int loop = analysis_.loop[index(access)]; loop >= 0; loop = analysis_.loop[loop])
       if (analysis_.inside(v, ValueId(loop))) return false;
     return true;
+  }
+
+  // Where nothing but revisited blocks keeps a grid from being shared out.
+  void tell_of_order() {
+    if (g_.whole_arrays || g_.persistent || l_.sequential_axes.empty()) return;
+    const auto extent = [&](int axis) { return g_.mapping.grid[static_cast<std::size_t>(axis)]; };
+    const auto is_one = [&](int axis) {
+      return extent(axis).is_static() && extent(axis).value() <= 1;
+    };
+    if (!std::ranges::all_of(l_.parallel_axes, is_one)) return;
+    for (const int axis : l_.sequential_axes)
+      for (int i = g_.mapping.num_inputs;
+           !is_one(axis) && i < g_.mapping.num_inputs + g_.mapping.num_outputs; ++i) {
+        if (depends_on(i, axis)) continue;
+        l_.remarks.push_back(
+            {g_.at,
+             fmt::format(
+                 "the {} programs of grid axis {} run one behind the other, on one multiprocessor, "
+                 "because all of them have the block of {}: what they add to it by pl::atomic_add, "
+                 "or store in any order with .allow_revisit, many do at once",
+                 to_string(extent(axis)), axis,
+                 g_.mapping.block_mappings[static_cast<std::size_t>(i)].origin)});
+        return;
+      }
   }
 
   Program& l_;

@@ -170,7 +170,21 @@ void Builder::close() {
     return;
   }
   *body_of(closed.what) = std::move(closed.body);
+  if (std::holds_alternative<Else>(closed.what.what)) stand_before_ways(around);
   around.push_back(std::move(closed.what));
+}
+
+// Names that one way asked for, and that stand around all of them, are made in front of the first.
+void Builder::stand_before_ways(Statements& around) {
+  const auto is_way = [](const Statement& s) {
+    return std::holds_alternative<If>(s.what) || std::holds_alternative<Else>(s.what);
+  };
+  auto end = around.end();
+  while (end != around.begin() && !is_way(*(end - 1))) --end;
+  auto first = end;
+  while (first != around.begin() && std::holds_alternative<Else>((first - 1)->what)) --first;
+  if (first != around.begin()) --first;
+  std::rotate(first, end, around.end());
 }
 
 }  // namespace palladium::thread

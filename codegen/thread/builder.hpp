@@ -132,6 +132,7 @@ class Builder {
     bool is_loop = false;
     std::map<ExprId, ExprId> names = {};  // what let_once named here
   };
+  static void stand_before_ways(Statements& around);
   std::size_t level_of(Depends depends) const;
   bool waits(const Statement& s, const Open& block);
   std::uint32_t put(Open& block, Statement s);

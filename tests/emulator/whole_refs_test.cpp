@@ -1,5 +1,6 @@
 // Refs of whole arrays whose extents only a call knows: what a body may do with them, what pins a
 // size, and what is refused.
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
@@ -350,4 +351,39 @@ TEST_CASE("a slice that leaves a whole Ref is told where the call says how long 
                }),
                ContainsSubstring("out of bounds"));
   }
+}
+
+TEST_CASE(
+    "programs store the rows that data chooses of an array of any size, one after the other") {
+  constexpr std::int64_t in_block = 4, columns = 8, tokens = 12;
+  const Kernel append = pallas_call(
+      [=](Ref slots, Ref x, Ref, Ref cache) {
+        store(cache.at({slots[_], _}), Value(x[_]));
+      },
+      [=](ShapeDtype slots, ShapeDtype, ShapeDtype cache) {
+        const BlockSpec rows{{in_block, columns}, [](Index i) { return Indices{i, 0}; }};
+        return PallasCallOptions{.name = "append",
+                                 .out_type = cache,
+                                 .grid = cdiv(slots.shape[0], in_block),
+                                 .in_specs = {{{in_block}, [](Index i) { return i; }}, rows, {}},
+                                 .out_specs = {{}},
+                                 .input_output_aliases = {{2, 0}}};
+      });
+  for_each_target("append", [&](Target target) {
+    for (const std::int64_t size : {16, 5000, 40000}) {
+      CAPTURE(size);
+      const auto slot = [&](std::int64_t i) { return (i * 7 + 3) % 13 * (size - 1) / 12; };
+      const Array slots = make_array<std::int32_t>(
+          {tokens}, [&](std::int64_t i) { return static_cast<std::int32_t>(slot(i)); });
+      const Array x = counted({tokens, columns});
+      const Array empty = make_array<float>({size, columns}, [](std::int64_t) { return -1; });
+      const Array o =
+          on_cpu(append.on(target)(on(target, slots), on(target, x), on(target, empty)));
+      std::vector<float> expected(static_cast<std::size_t>(size * columns), -1);
+      for (std::int64_t i = 0; i < tokens * columns; ++i)
+        expected[static_cast<std::size_t>(slot(i / columns) * columns + i % columns)] =
+            x.data<float>()[i];
+      CHECK(std::equal(expected.begin(), expected.end(), o.data<float>()));
+    }
+  });
 }

@@ -131,12 +131,12 @@ TEST_CASE("what stands beside a product is read as memory has it, and handed on"
 }
 
 TEST_CASE("a whole value that is wanted at mixed coordinates is read from shared memory") {
-  CHECK_THAT(decided(whole({"f32[8,64]"}, {"f32[64,8]"}, R"(
+  CHECK_THAT(decided(whole({"f32[8,64]"}, {"f32[8]"}, R"(
   %2: f32[8,64] = load %0
   %3: f32[8] = reduce_sum %2 [1]
   %4: f32[2,4] = reshape %3
-  %5: f32[2,4,8,8] = broadcast %4 [0,1]
-  %6: f32[64,8] = reshape %5
+  %5: f32[4,2] = transpose %4 [1,0]
+  %6: f32[8] = reshape %5
   store %1, %6)")),
              Shows({"s2: shared f32[8]", "s2 = s0", "sync", "w1 = %6", "reading s0 from s2"}));
 }

@@ -222,6 +222,38 @@ TEST_CASE("a block in global memory that the user names is direct however it is 
              Shows({"w0: outputs[0] direct stored synchronised"}));
 }
 
+TEST_CASE("a revisited array that no shared memory holds is direct") {
+  const auto scattered = [](const std::string& array) {
+    return decided(R"(kernel k
+  grid 4 sequential
+  args[0]: f32[64,128] in blocks [16,128]
+    { %0: i32[]
+      %1: i32[] = constant 0
+      yield %0, %1
+    }
+  outputs[0]: )" + array +
+                   R"(
+{ %0: ref block f32[16,128] %1: ref block )" +
+                   array.substr(0, array.find(' ')) + R"(
+  %2: ref block f32[16,128] = at %1 [ds(16,16), :]
+  %3: f32[16,128] = load %0
+  store %2, %3
+})");
+  };
+  CHECK_THAT(scattered("f32[65536,128] in blocks [65536,128]"),
+             Shows({"w1: outputs[0] direct stored synchronised"}));
+  CHECK_THAT(scattered("f32[256,128] in blocks [256,128]"), Shows({"w1: outputs[0] shared"}));
+}
+
+TEST_CASE("of programs that a revisited block alone puts in order a remark tells") {
+  constexpr const char* told = "run one behind the other, on one multiprocessor";
+  const auto tells = [&](const std::string& text) { return text.find(told) != std::string::npos; };
+  CHECK(tells(decided(rows("4 sequential, 2 sequential", "%0, %1", "%9, %1", sum))));
+  CHECK(tells(decided(rows("1, 2 sequential", "%0, %1", "%0, %9", sum))));
+  CHECK_FALSE(tells(decided(rows("4, 2 sequential", "%0, %1", "%0, %9", sum))));
+  CHECK_FALSE(tells(decided(rows("4 sequential, 2 sequential", "%0, %1", "%0, %1", sum))));
+}
+
 TEST_CASE("a window is proved to be inside by its grid, or is ragged") {
   CHECK_THAT(
       decided(R"(kernel k
