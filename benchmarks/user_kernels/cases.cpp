@@ -240,6 +240,14 @@ void add_model_rows(std::vector<Case>& all) {
   add("adam", [=] { return adam(some); });
   add("label_gradient", [=] { return label_gradient(one); });
   add("column_sums", [=] { return column_sums(some); });
+  const Rows linear{.rows = 4096, .columns = 4096, .block = 16};
+  add("decode_linear", [=] { return decode_linear(linear, bf16); });
+  add("decode_linear_i8", [=] { return decode_linear(linear, i8); });
+  add("decode_linear_i4", [=] { return decode_linear(linear, i4); });
+  add("restored_groups_i8", [=] { return restored_groups(some, i8); });
+  add("restored_groups_i4", [=] { return restored_groups(some, i4); });
+  add("quantised_groups", [=] { return quantised_groups(some); });
+  add("cache_append", [=] { return cache_append(heads); });
 }
 
 }  // namespace

@@ -218,6 +218,14 @@ UserKernel gated(const Rows& rows);
 UserKernel adam(const Rows& rows);
 /// softmax - the label, and the loss.
 UserKernel label_gradient(const Rows& rows);
+/// Weights [rows, columns], and a scale for each row, times one token.
+UserKernel decode_linear(const Rows& rows, DType weights);
+/// Numbers of 8 or 4 bits with a scale for each group of a row.
+UserKernel restored_groups(const Rows& rows, DType from, std::int64_t group = 128);
+/// silu(gate) * up in f8e4m3, with a scale for each group of a row.
+UserKernel quantised_groups(const Rows& rows, std::int64_t group = 128);
+/// Rows that are turned by angles, stored in the slots of a cache that data chooses.
+UserKernel cache_append(const Rows& rows, std::int64_t slots = 65536);
 /// For each of `programs` the sum of its rows, in a loop.
 UserKernel column_sums(const Rows& rows, std::int64_t programs = 128);
 

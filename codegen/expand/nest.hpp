@@ -77,8 +77,7 @@ class Nest : private passes::Elements {
   ExprId skew_of(const Address& row) override;
   std::optional<bool> known(ValueId v) const override;
   ExprId cast_together(DType to, ExprId x) override;
-  ExprId halves_together(ValueId v, const Coordinates& c, DType to) override;
-  VariableId halved_vector(StorageId storage, Coordinates first);
+  ExprId converted_halves(const HalvedBytes& bytes, DType to) override;
   ExprId converted_elements(VariableId from, DType to, decltype(thread::Call::templates) templates);
   ExprId sum_of(ValueId v, std::vector<ExprId> addends) override;
   std::vector<ExprId> hoisted(std::vector<ExprId> operands) override;

@@ -22,7 +22,7 @@ using lowered::Storage;
 namespace {
 
 // Keys of vectors that are made at once, apart from those of values and of storages.
-constexpr std::uint32_t converted_vector = UINT32_MAX, vector_of_halves = UINT32_MAX - 1;
+constexpr std::uint32_t converted_vector = UINT32_MAX;
 
 }  // namespace
 
@@ -123,50 +123,24 @@ ExprId Nest::converted_elements(VariableId from, DType to,
   return e_.element(all, element_);
 }
 
-// Of bytes that lie together in shared memory, as a vector of twice as many.
-ExprId Nest::halves_together(ValueId v, const Coordinates& c, DType to) {
-  constexpr int least = 4;
-  if (vector_ < least) return no_expr;
-  const graph::Halves halves = graph::halves_of(g_, v);
-  if (halves.bytes == graph::no_value) return no_expr;
-  const StorageId storage = l_.storage_of[halves.bytes];
-  if (!storage || !l_.storages[storage].in_shared()) return no_expr;
-  Coordinates first = c;
-  first.back() = c.back().without(element_);
-  const auto is_one = [&](const Affine& x) {
-    return (e_.depends(x) & (thread::on_element | thread::in_element)) == 0;
-  };
-  if (c.back().coefficient(element_) != 1 || !std::ranges::all_of(first, is_one)) return no_expr;
-  Key key = key_of(index(v), first);
-  key.insert(key.begin(), {vector_of_halves, static_cast<std::uint32_t>(to.kind())});
-  if (const auto known = memo_.find(key); known != memo_.end()) return known->second;
-  const VariableId bytes = halved_vector(storage, std::move(first));
-  if (bytes == thread::no_variable) return no_expr;
-  return memo_[key] =
-             converted_elements(bytes, to, {std::int64_t{vector_}, halves.packed.is_signed()});
-}
-
-// The bytes of the vector that begins at such an element; none where they are not read together.
-VariableId Nest::halved_vector(StorageId storage, Coordinates first) {
-  const int count = vector_ / 2;
-  if (e_.multiple(first.back()) % vector_ != 0) return thread::no_variable;
-  const ExprId byte = e_.variable(
-      e_.declare({.name = "e",
-                  .type = i32,
-                  .facts = {.low = 0, .high = count - 1, .depends = thread::on_element}}));
-  const ExprId half = e_.plain(Operator::div, e_.sum(first.back()), e_.number(2));
-  first.back() = Affine::term(let_coordinate(half)) + Affine::term(byte);
-  Address a = storage_address(storage, first);
-  if (thread::width_of(e_, a, {}, byte, count).width != count) return thread::no_variable;
-  a.offset = a.offset.without(byte);
-  const VariableId bytes = unfilled("a", u8, count);
-  b_.place(depends(a, {}), bytes,
+// Of bytes that are read together, as a vector of twice as many.
+ExprId Nest::converted_halves(const HalvedBytes& bytes, DType to) {
+  const Location at = g_.location(bytes.of);
+  const Location outer = b_.at(at == Location{} ? b_.at() : at);
+  if (!l_.storage_of[bytes.of])
+    check_indices(bytes.of, bytes.first, lowered::DimMap(bytes.first.size(), lowered::opaque_dim),
+                  no_expr);
+  Address a = bytes.at;
+  a.offset = a.offset.without(bytes.byte);
+  const VariableId read = unfilled("a", u8, bytes.count);
+  b_.place(depends(a, {}), read,
            {thread::Load{{.function = load_function(a),
-                          .width = count,
-                          .registers = e_.address(bytes),
+                          .width = bytes.count,
+                          .registers = e_.address(read),
                           .place = place_of(a)}},
             b_.at()});
-  return bytes;
+  b_.at(outer);
+  return converted_elements(read, to, {std::int64_t{vector_}, bytes.is_signed});
 }
 
 ExprId Nest::load(const Pending& p, ExprId mask) {

@@ -348,7 +348,7 @@ ValueId beside(const Graph& g, ValueId v, Op op, std::uint64_t constant) {
 
 }  // namespace
 
-Halves halves_of(const Graph& g, ValueId v) {
+Halves halves_in_order(const Graph& g, ValueId v) {
   constexpr std::uint64_t bits = 4, lowest = 15;
   if (g[v].op != Op::Reshape) return {};
   const ValueId pairs = g[v].args[0];
@@ -364,10 +364,23 @@ Halves halves_of(const Graph& g, ValueId v) {
   if (g[both].op == Op::Cast) both = g[both].args[0];
   if (g[both].op != Op::Broadcast || g[g[both].args[0]].op != Op::Reshape) return {};
   const ValueId bytes = g[g[both].args[0]].args[0];
-  Extents elements = g[bytes].type.shape;
-  if (g[bytes].type.dtype != u8 || elements.empty()) return {};
+  if (g[bytes].type.dtype != u8 || g[bytes].type.shape.empty()) return {};
+  return {bytes, is_signed ? i4 : u4};
+}
+
+Halves halves_of(const Graph& g, ValueId v) {
+  const Halves halves = halves_in_order(g, v);
+  if (halves.bytes == no_value) return {};
+  Extents elements = g[halves.bytes].type.shape;
   elements.back() *= per_byte;
-  return elements == g[v].type.shape ? Halves{bytes, is_signed ? i4 : u4} : Halves();
+  return elements == g[v].type.shape ? halves : Halves();
+}
+
+std::set<ValueId> halved_bytes(const Graph& g) {
+  std::set<ValueId> all;
+  for (std::uint32_t i = 0; i < g.insts.size(); ++i)
+    if (const Halves h = halves_of(g, ValueId{i}); h.bytes != no_value) all.insert(h.bytes);
+  return all;
 }
 
 bool has_packed(const Graph& g) {

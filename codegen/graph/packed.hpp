@@ -1,6 +1,8 @@
 // Elements of which two share a byte, as the bytes that memory is read and written in.
 #pragma once
 
+#include <set>
+
 #include "codegen/graph/graph.hpp"
 
 namespace palladium::graph {
@@ -21,5 +23,9 @@ struct Halves {
 };
 /// What in_bytes makes of a load of packed elements; no bytes of other values.
 Halves halves_of(const Graph& g, ValueId v);
+/// The same in whatever shape they are counted.
+Halves halves_in_order(const Graph& g, ValueId v);
+/// The bytes of all of them.
+std::set<ValueId> halved_bytes(const Graph& g);
 
 }  // namespace palladium::graph

@@ -183,6 +183,10 @@ ExprId AccessModel::hinted(const Pending& p) {
              : p.operands[0];
 }
 
+ExprId AccessModel::converted_halves(const HalvedBytes& bytes, DType to) {
+  return unknown(to, {.depends = depends(bytes.at, {})});
+}
+
 ExprId AccessModel::skew_of(const Address& row) {
   return unknown(u32, {.low = 0, .high = 15, .depends = depends(row, {})});
 }

@@ -45,6 +45,7 @@ class AccessModel : protected Elements {
   double wavefronts(StorageId storage, const DimMap& map);
 
  protected:
+  thread::ExprId converted_halves(const HalvedBytes& bytes, DType to) override;
   thread::Affine chosen_index(ValueId v, const Coordinates& c, const DimMap& map) override;
   thread::ExprId access(const thread::Address& a, const DimMap& map, thread::ExprId mask) override;
   thread::ExprId sum_of(ValueId v, std::vector<thread::ExprId> addends) override;

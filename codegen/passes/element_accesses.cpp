@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "codegen/base/overloaded.hpp"
+#include "codegen/graph/packed.hpp"
 #include "codegen/lowered/effects.hpp"
 #include "codegen/passes/elements.hpp"
 #include "codegen/passes/ends.hpp"
@@ -248,6 +249,64 @@ ExprId Elements::held_vector(const Store& s) {
   if (held == no_expr || vector_ == 1 || m.mask != graph::no_value || !is_plain(m.ref))
     return no_expr;
   return e_.affine(e_[held].args[0]).coefficient(element_) == 1 ? held : no_expr;
+}
+
+// ---- halves of bytes
+
+std::optional<Elements::HalvedBytes> Elements::halved_bytes(ValueId v, const Coordinates& c) {
+  constexpr int least = 4;
+  if (vector_ < least) return {};
+  const graph::Halves halves = graph::halves_of(g_, v);
+  if (halves.bytes == graph::no_value || e_.multiple(c.back().without(element_)) % vector_ != 0)
+    return {};
+  HalvedBytes bytes{
+      .of = halves.bytes, .first = c, .count = vector_ / 2, .is_signed = halves.packed.is_signed()};
+  bytes.first.back() = c.back().without(element_);
+  constexpr Depends of_elements = thread::on_element | thread::in_element;
+  const auto is_one = [&](const Affine& x) { return (e_.depends(x) & of_elements) == 0; };
+  if (c.back().coefficient(element_) != 1 || !std::ranges::all_of(bytes.first, is_one)) return {};
+  bytes.first.back() = Affine::term(
+      let_coordinate(e_.plain(Operator::div, e_.sum(bytes.first.back()), e_.number(2))));
+  bytes.byte = e_.variable(
+      e_.declare({.name = "e",
+                  .type = i32,
+                  .facts = {.low = 0, .high = bytes.count - 1, .depends = thread::on_element}}));
+  Coordinates each = bytes.first;
+  each.back() = each.back() + Affine::term(bytes.byte);
+  const StorageId storage = l_.storage_of[halves.bytes];
+  if (storage && l_.storages[storage].in_shared())
+    bytes.at = storage_address(storage, each);
+  else if (!storage && is_read_directly(halves.bytes))
+    bytes.at = address(g_[halves.bytes].args[0], each, DimMap(each.size(), opaque_dim));
+  else
+    return {};
+  Bounds bounds = bytes.at.bounds;
+  add_padding(e_, bounds, padding(all_dimensions()));
+  if (!bytes.at.parts.empty() ||
+      thread::width_of(e_, bytes.at, {}, bytes.byte, bytes.count).width != bytes.count)
+    return {};
+  if (predicate(bounds) == no_expr) return bytes;
+  note_end_in_halves();
+  return {};
+}
+
+// Of an array that nobody writes, all of what is asked for.
+bool Elements::is_read_directly(ValueId load) const {
+  if (g_[load].op != Op::Load || graph::MemoryView::of(g_[load]).mask != graph::no_value)
+    return false;
+  const Window& w = l_.window_loaded(load);
+  return w.is_direct() && w.read_only && !g_.chooses(g_[load].args[0]);
+}
+
+ExprId Elements::halves_together(ValueId v, const Coordinates& c, DType to) {
+  constexpr std::uint32_t vector_of_halves = UINT32_MAX - 1;
+  if (vector_ == 1 || graph::halves_of(g_, v).bytes == graph::no_value) return no_expr;
+  Key key = key_of(index(v), c);
+  key.insert(key.begin(), {vector_of_halves, static_cast<std::uint32_t>(to.kind())});
+  if (const auto known = memo_.find(key); known != memo_.end()) return known->second;
+  const std::optional<HalvedBytes> bytes = halved_bytes(v, c);
+  if (!bytes) return no_expr;
+  return memo_[key] = converted_halves(*bytes, to);
 }
 
 // ---- rows that end between two vectors of a thread

@@ -58,7 +58,19 @@ class Elements : protected Addresses {
   /// A conversion that is made of a whole vector at once; no_expr: of each element by itself.
   virtual ExprId cast_together(DType, ExprId) { return thread::no_expr; }
   /// The same of numbers of 4 bits, which are inlined, and of their conversion.
-  virtual ExprId halves_together(ValueId, const Coordinates&, DType) { return thread::no_expr; }
+  ExprId halves_together(ValueId v, const Coordinates& c, DType to);
+  /// Bytes that lie together, of whose halves a vector consists.
+  struct HalvedBytes {
+    ValueId of = graph::no_value;  // what has them
+    Coordinates first = {};        // of the first one, in it
+    Address at = {};               // of the byte with the number `byte`
+    ExprId byte = thread::no_expr;
+    int count = 0;
+    bool is_signed = false;
+  };
+  virtual ExprId converted_halves(const HalvedBytes& bytes, DType to) = 0;
+  /// Where the block is whole they would be read together.
+  virtual void note_end_in_halves() {}
   /// A sum of integers that may be regrouped.
   virtual ExprId sum_of(ValueId v, std::vector<ExprId> addends) = 0;
   /// Names for what is the same in all iterations of a loop in which others of the operands are
@@ -206,6 +218,8 @@ class Elements : protected Addresses {
   Coordinates begin_of_part(std::span<const ExprId> starts, const Extents& whole,
                             const Extents& part);
   std::vector<ValueId> addends_of(ValueId v) const;
+  std::optional<HalvedBytes> halved_bytes(ValueId v, const Coordinates& c);
+  bool is_read_directly(ValueId load) const;
   ExprId leaf(ValueId v, const Coordinates& c);
   ExprId folded(const graph::Inst& i, const std::vector<ExprId>& operands);
   ExprId compared_first(graph::Op op, const std::vector<ExprId>& operands);

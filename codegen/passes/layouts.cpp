@@ -10,9 +10,11 @@
 #include <cmath>
 #include <iterator>
 #include <numeric>
+#include <set>
 
 #include "codegen/base/format.hpp"
 #include "codegen/base/overloaded.hpp"
+#include "codegen/graph/packed.hpp"
 #include "codegen/layout/assign.hpp"
 #include "codegen/layout/constructors.hpp"
 #include "codegen/layout/transfer.hpp"
@@ -88,7 +90,8 @@ bool is_opaque(const DimMap& m) { return std::find(m.begin(), m.end(), opaque_di
 
 class Assignment {
  public:
-  explicit Assignment(Program& l) : l_(l), g_(l.graph), model_(l) {}
+  explicit Assignment(Program& l)
+      : l_(l), g_(l.graph), model_(l), halved_(graph::halved_bytes(l.graph)) {}
 
   void run() {
     for_each_list(l_, [&](Statements& list) { collect(list, 0); });
@@ -379,7 +382,9 @@ class Assignment {
     };
     for (const ValueId v : evaluated(p)) cost += registers * operations(v, 32);
     for (const Effect& e : u.elements) {
-      if (e.window)
+      if (e.window && halved_.contains(e.leaf) && is_opaque(e.map))
+        cost += halves_cost(p, l, e.leaf).value_or(32 * registers);
+      else if (e.window)
         cost += memory(g_[e.leaf].args[0], e.map, true);
       else if (reads_staged(l_, e.leaf))
         cost += 4 * registers * conflicts(e.leaf, e.map) / staged_width(e.leaf, e.map);
@@ -404,6 +409,23 @@ class Assignment {
                    [&](const Clear& to) { return stage_cost(to.storage, l); },
                    [&](const auto& fold) { return fold.cost(l_, l); }},
                p.sink);
+  }
+
+  // Of bytes, both halves of which the nest has: what reading them costs the threads that have
+  // these; nothing where others have one of them.
+  std::optional<double> halves_cost(const LoopNest& p, const Layout& l, ValueId bytes) const {
+    const Extents& shape = g_[bytes].type.shape;
+    const int last = l.rank() - 1;
+    if (last < 0 || l.reg.empty() || l.reg[0] != 1 || l.domain[last] % 2 != 0) return {};
+    const auto halves = layout::split_dim(l, last, 2);
+    if (!halves || !layout::separable(*halves, last + 1)) return {};
+    const Layout whole = layout::drop(*halves, last + 1);
+    if (whole.domain != shape) return {};
+    const LoopNest read{.value = bytes, .domain = shape, .valid = shape, .layout = whole};
+    model_.enter(read, whole);
+    const auto cost = model_.cost(g_[bytes].args[0], identity_map(l.rank()), whole);
+    model_.enter(p, l);
+    return cost ? std::optional(cost->load) : std::nullopt;
   }
 
   // What is evaluated for an element: beside the value a mask, what is compared, index arrays.
@@ -493,7 +515,10 @@ class Assignment {
       for (const int d : fold->reduced) roll(d);
       const Layout result = layout::drop(l, fold->reduced);
       const bool few = result.registers() <= Reduce::most_registers;
-      if (few && size <= 2 * max_unrolled_registers) return;
+      // Where registers are read along what is folded, no loop is shorter.
+      const auto is_held = [&](int d) { return held[static_cast<std::size_t>(d)]; };
+      const bool reads_registers = std::ranges::any_of(fold->reduced, is_held);
+      if (few && size <= (reads_registers ? 8 : 2) * max_unrolled_registers) return;
       if (!few) share_result(*fold);
     }
     for (int d = 0; d < l.rank(); ++d)
@@ -651,7 +676,8 @@ class Assignment {
 
   Program& l_;
   const Graph& g_;
-  mutable AccessModel model_;  // remembers what it was asked
+  mutable AccessModel model_;       // remembers what it was asked
+  const std::set<ValueId> halved_;  // bytes of which elements of 4 bits are made
   std::vector<Use> uses_;
   Table<LayoutVariableId, LayoutVariableId> island_;
   Table<LayoutVariableId, Variable> variables_;

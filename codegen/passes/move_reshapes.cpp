@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/graph/packed.hpp"
 #include "codegen/passes/analysis.hpp"
 #include "codegen/passes/passes.hpp"
 
@@ -29,6 +30,10 @@ using graph::Region;
 using graph::Type;
 
 constexpr std::int64_t access_bytes = 16;
+constexpr std::int64_t least_of_row = 4;  // elements that threads compute together
+
+// What rows of so many bytes are accessed by.
+std::int64_t width(std::int64_t bytes) { return std::min(access_bytes, bytes & -bytes); }
 
 // ---- dimensions, and where they are cut
 
@@ -53,6 +58,8 @@ class Dimensions {
   void cut(DimensionId whole, std::vector<DimensionId> parts) {
     cuts_.push_back({whole, std::move(parts)});
   }
+  /// Of each element of one the other has two.
+  void halve(DimensionId elements, DimensionId pairs) { halves_.emplace_back(elements, pairs); }
   /// Neither is cut where the other would have to be and stays.
   void belong_together(DimensionId a, DimensionId b) { pairs_.emplace_back(a, b); }
 
@@ -86,11 +93,13 @@ class Dimensions {
     return behind > 1 && behind < d.extent && d.behind.insert(behind).second;
   }
   bool hand_on(const Cut& c);
+  bool hand_on(DimensionId elements, DimensionId pairs);
   bool stays_with_parts(const Cut& c);
+  bool stay_alike(DimensionId a, DimensionId b);
 
   std::vector<Dimension> all_;
   std::vector<Cut> cuts_;
-  std::vector<std::pair<DimensionId, DimensionId>> pairs_;
+  std::vector<std::pair<DimensionId, DimensionId>> halves_, pairs_;
 };
 
 bool Dimensions::hand_on(const Cut& c) {
@@ -113,10 +122,23 @@ bool Dimensions::hand_on(const Cut& c) {
   return changed;
 }
 
+bool Dimensions::hand_on(DimensionId elements, DimensionId pairs) {
+  Dimension &of_elements = at(elements), &of_pairs = at(pairs);
+  bool changed = false;
+  for (const std::int64_t n : std::set(of_pairs.behind)) changed |= add_cut(of_elements, 2 * n);
+  for (const std::int64_t n : std::set(of_elements.behind))
+    if (n % 2 == 0)
+      changed |= add_cut(of_pairs, n / 2);
+    else
+      of_elements.stays = true;
+  return changed;
+}
+
 void Dimensions::find_cuts() {
   for (bool changed = true; changed;) {
     changed = false;
     for (const Cut& c : cuts_) changed |= hand_on(c);
+    for (const auto& [elements, pairs] : halves_) changed |= hand_on(elements, pairs);
   }
   for (Dimension& d : all_) {
     std::int64_t inner = 1;
@@ -138,14 +160,17 @@ bool Dimensions::stays_with_parts(const Cut& c) {
   return changed;
 }
 
+bool Dimensions::stay_alike(DimensionId a, DimensionId b) {
+  if (!is_cut(a) || !is_cut(b) || at(a).stays == at(b).stays) return false;
+  return at(a).stays = at(b).stays = true;
+}
+
 void Dimensions::decide() {
   for (bool changed = true; changed;) {
     changed = false;
     for (const Cut& c : cuts_) changed |= stays_with_parts(c);
-    for (const auto& [a, b] : pairs_) {
-      if (!is_cut(a) || !is_cut(b) || at(a).stays == at(b).stays) continue;
-      at(a).stays = at(b).stays = changed = true;
-    }
+    for (const auto& alike : {halves_, pairs_})
+      for (const auto& [a, b] : alike) changed |= stay_alike(a, b);
   }
   for (Dimension& d : all_)
     if (d.stays || d.is_shape) d.behind.clear();
@@ -210,7 +235,8 @@ class Moving {
     switch (i.op) {
     case Op::Constant: return;
     case Op::Iota:
-      if (i.type.dtype != i32) stay(v);
+      if (i.type.dtype != i32)
+        dims_.stay(dim(v, static_cast<std::size_t>(graph::iota_dimension(i))));
       return;
     case Op::Reshape: return relate_reshape(v);
     case Op::Broadcast:
@@ -257,11 +283,15 @@ class Moving {
   // Runs of dimensions on either side that have the same elements.
   void relate_reshape(ValueId v) {
     const ValueId from = g_[v].args[0];
-    const Extents &a = g_[from].type.shape, &b = g_[v].type.shape;
+    Extents a = g_[from].type.shape;
+    const Extents& b = g_[v].type.shape;
+    std::vector<DimensionId> of_operand;
+    for (std::size_t d = 0; d < a.size(); ++d) of_operand.push_back(dim(from, d));
+    if (graph::halves_in_order(g_, v).bytes != graph::no_value) join_halves(a, of_operand);
     for (std::size_t i = 0, j = 0; i < a.size() || j < b.size();) {
       std::vector<DimensionId> left, right;
       std::int64_t of_left = 1, of_right = 1;
-      const auto take_left = [&] { of_left *= a[i], left.push_back(dim(from, i++)); };
+      const auto take_left = [&] { of_left *= a[i], left.push_back(of_operand[i++]); };
       const auto take_right = [&] { of_right *= b[j], right.push_back(dim(v, j++)); };
       if (i < a.size()) take_left();
       if (j < b.size()) take_right();
@@ -272,6 +302,16 @@ class Moving {
           take_right();
       relate_runs(std::move(left), std::move(right), of_left);
     }
+  }
+
+  // Bytes, and the two halves of each, as elements: these are what others see of them.
+  void join_halves(Extents& shape, std::vector<DimensionId>& dimensions) {
+    shape.pop_back();
+    dimensions.pop_back();
+    shape.back() *= 2;
+    const DimensionId elements = dims_.add(shape.back());
+    dims_.halve(elements, dimensions.back());
+    dimensions.back() = elements;
   }
 
   void relate_runs(std::vector<DimensionId> left, std::vector<DimensionId> right,
@@ -328,7 +368,7 @@ class Moving {
 
   // ---- whether it is worth it
 
-  // Threads have powers of two of each dimension, and access neighbours in the last one together.
+  // Threads have powers of two of each dimension, and neighbours in the last one together.
   void weigh(ValueId v) {
     const Type& t = g_[g_[v].op == Op::Store ? MemoryView::of(g_[v]).value : v].type;
     const ValueId value = g_[v].op == Op::Store ? MemoryView::of(g_[v]).value : v;
@@ -341,13 +381,10 @@ class Moving {
       keeps = keeps && padded <= std::bit_ceil(static_cast<std::uint64_t>(t.shape[d]));
     }
     const bool accesses = g_[v].op == Op::Load || g_[v].op == Op::Store;
-    const auto width = [&](std::int64_t row) {
-      const std::int64_t bytes = row * t.dtype.bytes();
-      return std::min(access_bytes, bytes & -bytes);
-    };
-    if (accesses)
-      keeps = keeps &&
-              width(dims_.parts(dim(value, t.shape.size() - 1)).back()) >= width(t.shape.back());
+    const std::int64_t row = t.shape.back(),
+                       part = dims_.parts(dim(value, t.shape.size() - 1)).back();
+    keeps = keeps && (part == row || part >= least_of_row) &&
+            (!accesses || width(part * t.dtype.bytes()) >= width(row * t.dtype.bytes()));
     for (std::size_t d = 0; !keeps && d < t.shape.size(); ++d)
       if (dims_.is_cut(dim(value, d))) dims_.stay(dim(value, d));
   }

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "codegen/base/format.hpp"
+#include "codegen/graph/packed.hpp"
 #include "codegen/lowered/effects.hpp"
 #include "codegen/passes/nest_model.hpp"
 #include "codegen/passes/passes.hpp"
@@ -24,7 +25,8 @@ bool is_mixed(const DimMap& m) { return std::ranges::find(m, opaque_dim) != m.en
 
 class NarrowAccesses {
  public:
-  explicit NarrowAccesses(Program& l) : l_(l), g_(l.graph), model_(l), nests_(l) {}
+  explicit NarrowAccesses(Program& l)
+      : l_(l), g_(l.graph), model_(l), nests_(l), halved_(graph::halved_bytes(l.graph)) {}
 
   void tell() {
     for_each_list(l_, [&](const Statements& list) { visit(list); });
@@ -78,7 +80,10 @@ class NarrowAccesses {
     const std::int64_t each = graph::element_count(type.shape) / l_.threads();
     if (width * bytes >= wide_bytes || each <= width || !model_.has_neighbours(ref)) return;
     const int widest = moves_block ? model_.widest_of_block(window) : model_.widest(ref);
-    const std::string why = reason(w, ref, map, width, std::min(widest, wide_bytes / bytes), moved);
+    const std::string why =
+        halved_.contains(load) && width > 1
+            ? fmt::format("threads have {} elements of 4 bits next to each other", 2 * width)
+            : reason(w, ref, map, width, std::min(widest, wide_bytes / bytes), moved);
     const std::string text = fmt::format(
         "{}: {} {} at a time, not 16, because {}", description_of(g_, g_.root(ref)), moved,
         width * bytes == 1 ? "a byte" : fmt::format("{} bytes", width * bytes), why);
@@ -142,6 +147,7 @@ class NarrowAccesses {
   const graph::Graph& g_;
   AccessModel model_;
   NestModel nests_;
+  const std::set<ValueId> halved_;  // bytes of which elements of 4 bits are made
   const LoopNest* nest_ = nullptr;
   std::map<ValueId, int> widths_;  // of its loads, where some are of mixed elements
   std::set<std::pair<ValueId, std::string>> told_;

@@ -202,6 +202,11 @@ ExprId NestModel::access(const Address& a, const DimMap& map, ExprId mask) {
   return AccessModel::access(a, map, mask);
 }
 
+ExprId NestModel::converted_halves(const HalvedBytes& bytes, DType to) {
+  found_.widths.try_emplace(bytes.of, bytes.count);
+  return AccessModel::converted_halves(bytes, to);
+}
+
 // ---- rows of staged windows
 
 ExprId NestModel::row_element(const Address& a) {

@@ -47,6 +47,8 @@ class NestModel : private AccessModel {
   ExprId load(const Pending& p, ExprId mask) override;
   ExprId access(const Address& a, const DimMap& map, ExprId mask) override;
   ExprId sum_of(ValueId v, std::vector<ExprId> addends) override;
+  ExprId converted_halves(const HalvedBytes& bytes, DType to) override;
+  void note_end_in_halves() override { found_.has_parts |= !nest_->whole; }
 
   void divide();
 #define PALLADIUM_LOOK(Kind) look_at(const Kind& s)
@@ -74,7 +76,7 @@ class NestModel : private AccessModel {
   std::vector<SharedColumns> shared_columns(const Sum& sum) const;
 
   Found found_ = {};
-  ValueId loaded_ = graph::no_value;  // for which memory is accessed
+  ValueId loaded_ = graph::no_value;                              // for which memory is accessed
   std::map<std::pair<ExprId, ExprId>, std::size_t> row_numbers_;  // by base and offset
   std::vector<thread::VariableId> row_arrays_;                    // by number
   std::map<thread::VariableId, std::size_t> rows_by_array_;

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "codegen/graph/packed.hpp"
 #include "codegen/passes/accumulators.hpp"
 #include "codegen/passes/analysis.hpp"
 #include "codegen/passes/inline.hpp"
@@ -55,6 +56,7 @@ class Placement {
         inlined_(std::move(inlined)),
         a_(l.graph),
         fetches_(l),
+        halved_(graph::halved_bytes(l.graph)),
         sinks_(l.graph.insts.size()),
         places_(l.graph.insts.size()) {
     find_moving();
@@ -542,6 +544,7 @@ class Placement {
   bool may_be_loaded_ahead(ValueId v) {
     const Inst& i = g_[v];
     if (i.op != Op::Load || l_.uses[v] == 0 || !is_repeated(v) || is_operand(v)) return false;
+    if (halved_.contains(v)) return false;  // threads have both halves, and read them as they are
     const Window& w = l_.window_loaded(v);
     if (!w.is_direct() || !w.read_only || w.mapping < 0) return false;
     return registers_estimate(i.type, l_.threads()) <= max_loaded_ahead && waits_beside(v);
@@ -630,7 +633,8 @@ class Placement {
   std::set<ValueId> inlined_;
   Analysis a_;
   Fetches fetches_;
-  std::vector<ValueId> kept_;  // for what it costs to compute them again, computed one by one
+  const std::set<ValueId> halved_;  // bytes of which elements of 4 bits are made
+  std::vector<ValueId> kept_;       // for what it costs to compute them again, computed one by one
   std::vector<std::set<Evaluation>> sinks_;
   std::vector<std::set<std::uint64_t>> places_;  // where each is computed for an element of a user
   std::vector<bool> moving_;

@@ -54,6 +54,18 @@ Number operation(Op op, DType t, Operands x) {
   case Op::And: return back(natural(0) & natural(1));
   case Op::Or: return back(natural(0) | natural(1));
   case Op::Xor: return back(natural(0) ^ natural(1));
+  case Op::Div:
+    if (x[1] == 0 || x[1] == -1) return back(x[1] == 0 ? ~std::uint64_t{0} : 0 - natural(0));
+    return wrapped(t, x[0] / x[1]);
+  case Op::Rem:
+    if (x[1] == 0 || x[1] == -1) return x[1] == 0 ? x[0] : 0;
+    return x[0] % x[1];
+  case Op::ShiftLeft:
+    return x[1] < 0 || x[1] >= 8 * t.bytes() ? 0 : back(natural(0) << x[1]);
+  case Op::ShiftRight: {
+    const bool all = x[1] < 0 || x[1] >= 8 * t.bytes();
+    return x[0] >> (all ? 63 : x[1]);
+  }
   default: return {};
   }
 }

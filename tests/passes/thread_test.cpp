@@ -6,6 +6,7 @@
 #include <random>
 
 #include "codegen/cuda/printer.hpp"
+#include "codegen/graph/fold.hpp"
 #include "codegen/thread/builder.hpp"
 #include "codegen/thread/evaluate.hpp"
 #include "codegen/thread/vectorize.hpp"
@@ -140,11 +141,32 @@ ExprId draw(Exprs& e, const std::vector<ExprId>& variables, std::mt19937& random
   case 6: return e.plain(below(2) == 0 ? Operator::bit_or : Operator::bit_xor, inner(), inner());
   case 7: {
     constexpr graph::Op ops[] = {graph::Op::Add, graph::Op::Sub, graph::Op::Mul, graph::Op::Min,
-                                 graph::Op::Max};
-    return e.op(ops[below(5)], i32, {inner(), inner()});
+                                 graph::Op::Max, graph::Op::Div, graph::Op::Rem};
+    return e.op(ops[below(7)], i32, {inner(), inner()});
   }
   default: return e.choose(e.plain(Operator::less, inner(), inner(), bool_), inner(), inner());
   }
+}
+
+TEST_CASE("an operation on numbers that are known is what it is of constants") {
+  constexpr graph::Op ops[] = {graph::Op::Add, graph::Op::Sub,       graph::Op::Mul,
+                               graph::Op::Min, graph::Op::Max,       graph::Op::Div,
+                               graph::Op::Rem, graph::Op::ShiftLeft, graph::Op::ShiftRight,
+                               graph::Op::And, graph::Op::Or,        graph::Op::Xor};
+  constexpr std::int64_t numbers[] = {0, 1, -1, 2, 7, -7, 31, 32, 100, INT32_MAX, INT32_MIN};
+  for (const graph::Op op : ops)
+    for (const DType t : {i32, u32, i8})
+      for (const std::int64_t a : numbers)
+        for (const std::int64_t b : numbers) {
+          const std::uint64_t bits[] = {graph::to_bits(t, a), graph::to_bits(t, b)};
+          Exprs e;
+          const auto n = evaluate(e, e.op(op, t, {e.literal(t, bits[0]), e.literal(t, bits[1])}),
+                                  [](VariableId) { return std::optional<std::int64_t>(); });
+          const auto folded = graph::fold(op, t, t, bits);
+          INFO(graph::info(op).name << " of " << t.name() << " " << a << " and " << b);
+          REQUIRE(folded.has_value());
+          REQUIRE(n == graph::to_int(t, *folded));
+        }
 }
 
 TEST_CASE("every value of a random expression agrees with the facts about it") {

@@ -38,11 +38,19 @@ void lessen_queries(test::Call& call) {
 }
 
 // Two elements in each byte.
-void pack_weights(test::Call& call) {
-  call.shapes[1].back() /= 2;
-  call.arrays[1].resize(call.arrays[1].size() / 2);
-  for (std::size_t i = 0; i < call.arrays[1].size(); ++i)
-    call.arrays[1][i] = static_cast<std::byte>(i * 37 % 251);
+void pack(test::Call& call, std::size_t array) {
+  call.shapes[array].back() /= 2;
+  call.arrays[array].resize(call.arrays[array].size() / 2);
+  for (std::size_t i = 0; i < call.arrays[array].size(); ++i)
+    call.arrays[array][i] = static_cast<std::byte>(i * 37 % 251);
+}
+void pack_weights(test::Call& call) { pack(call, 1); }
+
+// The first array, where it has two elements in each byte.
+Change packed_if(DType t) {
+  return [=](test::Call& call) {
+    if (t.is_packed()) pack(call, 0);
+  };
 }
 
 // As problem_of, of a call that somebody changes.
@@ -422,6 +430,26 @@ TEST_CASE("what stands between products, row by row, agrees, whatever the sizes"
   check_turn(0, "labels", label_gradient({.rows = 8, .columns = 100, .block = 2}),
              [](test::Call& call) {
                put<std::int32_t>(call, 1, {3, 0, 99, 8, 1, 5, 0, 64});
+             });
+}
+
+TEST_CASE("what a model does for one token, and with groups of few bits, agrees") {
+  std::size_t number = 0;
+  for (const DType weights : {bf16, i8, i4, u4, f8e4m3})
+    for (const std::int64_t columns : {1024, 192})
+      check_turn(number++, fmt::format("linear of {} of {}", columns, weights.name()),
+                 decode_linear({.rows = 32, .columns = columns, .block = 16}, weights),
+                 packed_if(weights));
+  for (const DType from : {i8, i4, u4})
+    for (const std::int64_t group : {64, 32, 48})
+      check_turn(number++, fmt::format("groups of {} of {}", group, from.name()),
+                 restored_groups({.rows = 8, .columns = 4 * group}, from, group), packed_if(from));
+  for (const std::int64_t group : {128, 16, 96})
+    check_turn(number++, fmt::format("to groups of {}", group),
+               quantised_groups({.rows = 8, .columns = 2 * group}, group));
+  check_turn(number++, "cache", cache_append({.rows = 8, .columns = 64, .block = 4}, 99),
+             [](test::Call& call) {
+               put<std::int32_t>(call, 0, {3, 98, 8, 0, 41, 7, 12, 64});
              });
 }
 
