@@ -115,6 +115,7 @@ void add_other_products(std::vector<Case>& all) {
   all.push_back({"norm_matmul", [=] { return norm_matmul(sizes); }, 0, "norm_matmul"});
   all.push_back(
       {"activated_matmul", [=] { return activated_matmul(sizes); }, 0, "activated_matmul"});
+  all.push_back({"grouped_weights", [=] { return grouped_weights(sizes); }, 0, ""});
   all.push_back({"row_scaled_matmul", [=] { return row_scaled_matmul(sizes, bf16); }, 0,
                  "row_scaled_matmul"});
   all.push_back({"quantised_matmul",

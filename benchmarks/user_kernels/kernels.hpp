@@ -105,6 +105,8 @@ UserKernel norm_matmul(const Sizes& sizes);
 UserKernel activated_matmul(const Sizes& sizes);
 /// (a row_scale) b, the left operand rounded to what b is of: bf16 [k, n], or f8e4m3 [n, k].
 UserKernel row_scaled_matmul(const Sizes& sizes, DType rounded);
+/// Weights of 4 bits, with a scale and a zero for each group of K.
+UserKernel grouped_weights(const Sizes& sizes, std::int64_t group = 128);
 /// Sums of products of 128 along k, each scaled by row and by column of blocks (fp8).
 UserKernel scaled_matmul(const Sizes& sizes, Style style = Style::loop);
 /// s = s exp(g) + k v^T, o = s^T q, row by row: a state of d x d that a loop carries.

@@ -41,6 +41,32 @@ UserKernel scaled_matmul(const Sizes& p, Style style) {
   return {pallas_call(body, options), inputs};
 }
 
+UserKernel grouped_weights(const Sizes& p, std::int64_t group) {
+  const auto [bm, bn, bk] = p.tile;
+  const std::int64_t groups = p.k / group, steps = group / bk;
+  const auto body = [=](Ref a, Ref b, Ref scale, Ref zero, Ref o) {
+    const auto add = [&](Index l, Value sum) {
+      const Slice now = ds(l * bk, bk), of_group = ds(l / static_cast<int>(steps), 1);
+      const Value from_zero = b[{now, _}].astype(bf16) - zero[{of_group, _}].astype(bf16);
+      return sum + dot(a[{_, now}], from_zero * scale[{of_group, _}]);
+    };
+    o[_] = loop(0, p.k / bk, add, zeros({bm, bn}, f32)).astype(bf16);
+  };
+  const auto rows = [](Index i, Index) { return Indices{i, 0}; };
+  const auto columns = [](Index, Index j) { return Indices{0, j}; };
+  const BlockSpec numbers{{groups, bn}, columns};
+  return {
+      pallas_call(body, {.name = "grouped_weights",
+                         .out_type = {{p.m, p.n}, bf16},
+                         .grid = {p.m / bm, p.n / bn},
+                         .in_specs = {{{bm, p.k}, rows}, {{p.k, bn}, columns}, numbers, numbers},
+                         .out_specs = {{{bm, bn},
+                                        [](Index i, Index j) {
+                                          return Indices{i, j};
+                                        }}}}),
+      {{{p.m, p.k}, bf16}, {{p.k, p.n}, u4}, {{groups, p.n}, bf16}, {{groups, p.n}, u4}}};
+}
+
 UserKernel recurrence(std::int64_t batch, std::int64_t rows, std::int64_t d) {
   const auto body = [=](Ref q, Ref k, Ref v, Ref g, Ref o) {
     const auto step = [&](Index t, Value state) {

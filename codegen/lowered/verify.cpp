@@ -134,6 +134,7 @@ class Chosen {
             "arrives for an iteration before at a barrier of no ring");
   }
   void look(const Copy& c) {
+    require(l_.machine.has_tma(), "is a copy by TMA, which the machine does not have");
     if (c.completes) one_of(c.completes, c.slot);
     require(c.completes || c.slot == graph::no_value, "chooses of barriers and completes none");
     for (const Place& p : {c.from, c.to})

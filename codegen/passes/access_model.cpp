@@ -42,6 +42,7 @@ ExprId AccessModel::let_coordinate(ExprId value) {
   if ((known.depends & thread::on_element) != 0) known.depends |= thread::in_element;
   const ExprId name = unknown(i32, known);
   names_[e_[name].variable] = values_of(value);
+  named_[e_[name].variable] = value;
   return name;
 }
 
@@ -255,8 +256,8 @@ double AccessModel::wavefronts(ValueId ref, const DimMap& map) {
   return a.parts.empty() ? wavefronts(a, staged_width(ref, map)) : 1;
 }
 
-double AccessModel::wavefronts(StorageId storage, const DimMap& map) {
-  return wavefronts(storage_address(storage, coordinates(map)), 1);
+double AccessModel::wavefronts(StorageId storage, const DimMap& map, std::int64_t width) {
+  return wavefronts(storage_address(storage, coordinates(map)), width);
 }
 
 // Lanes whose bytes fill a wavefront are served together; each bank gives one word at a time.
@@ -289,10 +290,12 @@ AccessModel::OfThreads AccessModel::values_of(ExprId e) const {
   return values;
 }
 
-// What has a name is the sum of what the bits of the thread's number give.
+// What is chosen by data is the sum of what the bits of the thread's number give.
 std::int64_t AccessModel::in_lane(ExprId e, std::int64_t lane) const {
   const auto value = [&](VariableId v) -> std::int64_t {
     if (v == e_[thread_].variable) return lane;
+    if (const auto stands = named_.find(v); stands != named_.end())
+      return in_lane(stands->second, lane);
     const auto named = names_.find(v);
     if (named == names_.end()) return value_of(v, 0);
     const OfThreads& of = named->second;

@@ -41,8 +41,8 @@ class AccessModel : protected Elements {
   int staged_width(ValueId ref, const DimMap& map);
   /// Wavefronts of such an access: 1 where no bank has two words to give.
   double wavefronts(ValueId ref, const DimMap& map);
-  /// The same of what reads a storage an element at a time.
-  double wavefronts(StorageId storage, const DimMap& map);
+  /// The same of what accesses a storage, so many elements at a time.
+  double wavefronts(StorageId storage, const DimMap& map, std::int64_t width = 1);
 
  protected:
   thread::ExprId converted_halves(const HalvedBytes& bytes, DType to) override;
@@ -91,6 +91,7 @@ class AccessModel : protected Elements {
       sizes_;  // by where blocks begin, where their array ends, and what is known
   std::map<std::pair<int, int>, thread::ExprId> strides_;  // of block mapping, dimension
   std::map<thread::VariableId, OfThreads> names_;          // of coordinates, by thread
+  std::map<thread::VariableId, thread::ExprId> named_;     // what they stand for
   std::map<int, thread::ExprId> program_ids_;
   std::map<std::vector<std::uint32_t>, thread::ExprId> chosen_;  // of array, coordinates
   std::map<StorageId, thread::VariableId> registers_;

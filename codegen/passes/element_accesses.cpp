@@ -295,7 +295,7 @@ bool Elements::is_read_directly(ValueId load) const {
   if (g_[load].op != Op::Load || graph::MemoryView::of(g_[load]).mask != graph::no_value)
     return false;
   const Window& w = l_.window_loaded(load);
-  return w.is_direct() && w.read_only && !g_.chooses(g_[load].args[0]);
+  return (w.is_direct() || w.is_staged()) && w.read_only && !g_.chooses(g_[load].args[0]);
 }
 
 ExprId Elements::halves_together(ValueId v, const Coordinates& c, DType to) {

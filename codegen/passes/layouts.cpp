@@ -454,11 +454,9 @@ class Assignment {
            l_.storages[e.storage].in_shared() && e.map == DimMap{1, 0};
   }
 
-  // Of a window whose columns are read, how often a bank gives a word for one access.
+  // Of a staged window, how often a bank gives a word for one access.
   double conflicts(ValueId load, const DimMap& map) const {
-    return is_opaque(map) || !l_.window_loaded(load).staged().turned
-               ? 1
-               : model_.wavefronts(g_[load].args[0], map);
+    return is_opaque(map) ? 1 : model_.wavefronts(g_[load].args[0], map);
   }
 
   int staged_width(ValueId load, const DimMap& map) const {
@@ -470,7 +468,10 @@ class Assignment {
   }
 
   double stage_cost(StorageId storage, const Layout& l) const {
-    return 4 * static_cast<double>(l.registers()) / shared_vector(storage, l);
+    const double vector = shared_vector(storage, l);
+    const double waits =
+        model_.wavefronts(storage, identity_map(l.rank()), static_cast<std::int64_t>(vector));
+    return 4 * static_cast<double>(l.registers()) / vector * waits;
   }
 
   double shared_vector(StorageId storage, const Layout& l) const {
@@ -586,7 +587,8 @@ class Assignment {
     for (const Read& r : register_reads(l_, p)) {
       if (is_redirected(p.redirects, r.storage, r.map)) continue;
       const Storage& source = l_.storages[r.storage];
-      if (is_opaque(r.map) || is_padded(p, r.map) || varies_in_loop(p, r.map)) {
+      if (is_opaque(r.map) || is_padded(p, r.map) || varies_in_loop(p, r.map) ||
+          spreads_too_far(source, project(p.layout, r.map))) {
         p.redirects.push_back({r.storage, {copy_to_shared(r.storage, out), r.map}});
         continue;
       }
@@ -612,6 +614,13 @@ class Assignment {
   static bool is_padded(const LoopNest& p, const DimMap& map) {
     return std::any_of(map.begin(), map.end(),
                        [&](int d) { return d >= 0 && p.domain[d] != p.valid[d]; });
+  }
+
+  // Of what threads have a few elements of, each would have too many.
+  static bool spreads_too_far(const Storage& source, const Layout& need) {
+    const auto takes = [&](const Layout& l) { return l.registers() * words(source.dtype); };
+    return takes(source.registers().layout) <= max_whole_registers &&
+           takes(need) > max_whole_registers;
   }
 
   static bool varies_in_loop(const LoopNest& p, const DimMap& map) {

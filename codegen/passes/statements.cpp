@@ -183,7 +183,7 @@ class Building {
     if (const auto operand = first_read(l_, a_, load)) return operands_.stage(out, {*operand});
     std::string why;
     Shared& s = l_.storages[storage].shared();
-    auto found = fetches_.box_of_load(load, s.swizzle, why);
+    auto found = l_.machine.has_tma() ? fetches_.box_of_load(load, s.swizzle, why) : std::nullopt;
     if (found && are_rounded(load)) found->tf32 = s.tf32 = true;
     const BoxId box = found ? number_of(l_, *found, why) : BoxId();
     const Location at = g_.location(load);

@@ -1,6 +1,7 @@
 // Values that are reshaped between memory and memory: interpreter and emulator agree, whether views
 // of memory have the finer shapes or threads hand elements on.
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -242,6 +243,38 @@ TEST_CASE("what is scanned, or kept from program to program, has the shape that 
   in_order.order = sequential;
   check(in_order, false, [](Value x) {
     return less_its_greatest(x.reshape({4, 2, 64}), 2).reshape({4, 128});
+  });
+}
+
+TEST_CASE("what all threads want of a few elements is read from where others put it") {
+  constexpr std::int64_t n = 64, depth = 16, steps = 2;
+  const Kernel distances = pallas_call(
+      [](Ref a, Ref b, Ref o) {
+        o[_] = loop(
+            0, steps,
+            [&](Index l, Value sums) {
+              const Slice now = ds(l * depth, depth);
+              const Value x = a[{_, now}].reshape({n, 1, depth});
+              const Value y = b[{_, now}].reshape({1, n, depth});
+              return sums + sum(abs(x - y), {.axis = 2});
+            },
+            zeros({n, n}, f32));
+      },
+      {.name = "distances", .out_type = {{n, n}, f32}});
+  for_each_target("distances", [&](Target target) {
+    Random random(7);
+    const auto small = [&](auto) { return random.between(-9, 9); };
+    const Array a = make_array<float>({n, steps * depth}, small),
+                b = make_array<float>({n, steps * depth}, small),
+                o = on_cpu(distances.on(target)(on(target, a), on(target, b)));
+    for (std::int64_t i = 0; i < n * n; ++i) {
+      float expected = 0;
+      for (std::int64_t k = 0; k < steps * depth; ++k)
+        expected += std::abs(a.data<float>()[i / n * steps * depth + k] -
+                             b.data<float>()[i % n * steps * depth + k]);
+      INFO("element " << i);
+      REQUIRE(o.data<float>()[i] == expected);
+    }
   });
 }
 

@@ -250,6 +250,8 @@ TEST_CASE("which of several barriers, slots and blocks is meant is said, and the
   CHECK(by_hand("shape=[64,64] of=%23 row_stride=64 swizzle=128 fetched ring=r0",
                 "shape=[64,64] of=%23 row_stride=64 swizzle=128 fetched") ==
         "chosen: copy chooses a slot of no ring");
+  CHECK(by_hand("compute_capability=90", "compute_capability=80") ==
+        "chosen: copy is a copy by TMA, which the machine does not have");
   CHECK(typed_defect("exchange", "to=s1:%6", "to=s1") ==
         "chosen: copy copies between storages of one block, or what is none of another");
   CHECK(typed_defect("multicast", "from=%9 to=s4", "from=%9 to=s4:%3") ==

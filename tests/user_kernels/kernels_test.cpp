@@ -433,6 +433,17 @@ TEST_CASE("what stands between products, row by row, agrees, whatever the sizes"
              });
 }
 
+TEST_CASE("weights of 4 bits with zeros and scales of groups agree") {
+  std::size_t number = 0;
+  for (const std::int64_t group : {64, 32})
+    check_turn(number++, fmt::format("groups of {}", group),
+               grouped_weights({.m = 64, .n = 128, .k = 192, .tile = small}, group),
+               [](test::Call& call) {
+                 pack(call, 1);
+                 pack(call, 3);
+               });
+}
+
 TEST_CASE("what a model does for one token, and with groups of few bits, agrees") {
   std::size_t number = 0;
   for (const DType weights : {bf16, i8, i4, u4, f8e4m3})
