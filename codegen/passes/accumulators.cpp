@@ -128,7 +128,7 @@ class Way {
 };
 
 // Of each value whether it is a product that is read once, or a sum of nothing else, of one region.
-std::vector<bool> sums_of_products(const Graph& g, const Analysis& a) {
+std::vector<bool> are_sums_of_products(const Graph& g, const Analysis& a) {
   std::vector<bool> sums(g.insts.size());
   for (const ValueId v : a.order) {
     const Inst& i = g[v];
@@ -144,11 +144,55 @@ std::vector<bool> sums_of_products(const Graph& g, const Analysis& a) {
 
 std::map<ValueId, Accumulation> accumulations(const Graph& g, const Analysis& a) {
   std::map<ValueId, Accumulation> all;
-  const std::vector<bool> sums = sums_of_products(g, a);
+  const std::vector<bool> sums = are_sums_of_products(g, a);
   if (std::ranges::count(sums, true) == 0) return all;
   for (const ValueId v : a.order)
     if ((g[v].op == Op::Param || g[v].op == Op::Load) && g[v].type.is_value())
       Way(g, a, sums, v).add(all);
+  return all;
+}
+
+namespace {
+
+bool is_zero(const Inst& i) { return i.op == Op::Constant && i.attr.bits == 0; }
+
+// What a tree of sums adds up, if that is products which nobody else reads, and zeros.
+std::vector<ValueId> products_of(const Graph& g, const Analysis& a, ValueId sum) {
+  std::vector<ValueId> products, stack{g[sum].args};
+  while (!stack.empty()) {
+    const ValueId v = stack.back();
+    stack.pop_back();
+    const Inst& i = g[v];
+    if (is_zero(i)) continue;
+    const bool is_part = (i.op == Op::Dot || i.op == Op::Add) && i.type == g[sum].type &&
+                         a.uses(v) == 1 && a.region[index(v)] == a.region[index(sum)];
+    if (!is_part) return {};
+    if (i.op == Op::Dot)
+      products.push_back(v);
+    else
+      stack.insert(stack.end(), i.args.begin(), i.args.end());
+  }
+  std::ranges::sort(products, {}, [&](ValueId v) { return a.position[index(v)]; });
+  return products;
+}
+
+}  // namespace
+
+std::vector<SumOfProducts> sums_of_products(const Graph& g, const Analysis& a) {
+  std::vector<SumOfProducts> all;
+  std::set<ValueId> parts;
+  for (auto v = a.order.rbegin(); v != a.order.rend(); ++v) {
+    if (g[*v].op != Op::Add || parts.contains(*v)) continue;
+    std::vector<ValueId> products = products_of(g, a, *v);
+    if (products.size() < 2) continue;
+    for (std::vector<ValueId> stack{*v}; !stack.empty();) {
+      const ValueId part = stack.back();
+      stack.pop_back();
+      if (g[part].op != Op::Add || !parts.insert(part).second) continue;
+      stack.insert(stack.end(), g[part].args.begin(), g[part].args.end());
+    }
+    all.push_back({*v, std::move(products)});
+  }
   return all;
 }
 

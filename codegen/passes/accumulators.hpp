@@ -28,6 +28,15 @@ struct Accumulation {
 /// what is computed behind the product.
 std::map<graph::ValueId, Accumulation> accumulations(const graph::Graph& g, const Analysis& a);
 
+/// Products of one region that are added to nothing but each other, and to zeros.
+struct SumOfProducts {
+  graph::ValueId sum = graph::no_value;
+  std::vector<graph::ValueId> products = {};  // two and more, in the order in which they are made
+};
+
+/// Those of which nobody reads a part.
+std::vector<SumOfProducts> sums_of_products(const graph::Graph& g, const Analysis& a);
+
 /// The storage in registers that holds what is added up; none where it is elsewhere, or is read
 /// between.
 StorageId accumulator(const Program& l, const Analysis& a, const Accumulation& added);

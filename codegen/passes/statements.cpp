@@ -453,6 +453,36 @@ class Building {
       if (!target || !agrees || known->second != layout) apart.insert(added.sum);
     }
     std::erase_if(added_, [&](const auto& x) { return apart.contains(x.second.sum); });
+    for (const SumOfProducts& s : sums_of_products(g_, a_)) find_summed(s);
+  }
+
+  // Of products that are added to nothing but each other: the first one's result is the sum.
+  void find_summed(const SumOfProducts& s) {
+    const StorageId target = l_.storage_of[s.products[0]];
+    const layout::Layout layout = product(l_, s.products[0]).second;
+    const auto fits = [&](ValueId v) {
+      return !added_.contains(v) && product(l_, v).second == layout;
+    };
+    if (!target || !l_.storages[target].in_registers() || !std::ranges::all_of(s.products, fits) ||
+        is_kept_between(s))
+      return;
+    for (const ValueId v : std::span(s.products).subspan(1)) summed_[v] = target;
+    if (const StorageId kept = l_.storage_of[s.sum]) l_.storages[kept].in = Inlined{};
+    l_.storage_of[s.sum] = target;
+    accumulated_.insert(s.sum);
+  }
+
+  // Whether somebody wants a part of the sum as it is.
+  bool is_kept_between(const SumOfProducts& s) const {
+    bool found = false;
+    for (std::vector<ValueId> stack{g_[s.sum].args}; !stack.empty();) {
+      const ValueId v = stack.back();
+      stack.pop_back();
+      if (g_[v].op != Op::Add) continue;
+      found = found || l_.storage_of[v];
+      stack.insert(stack.end(), g_[v].args.begin(), g_[v].args.end());
+    }
+    return found;
   }
 
   void dot(List& out, ValueId v) {
@@ -477,6 +507,11 @@ class Building {
         }
       }
     }
+    if (const auto summed = summed_.find(v); summed != summed_.end()) {
+      d.result = summed->second;
+      d.accumulates = true;
+      l_.storages[l_.storage_of[v]].in = Inlined{};
+    }
     if (!d.accumulates) l_.pinned[l_.storages[d.result].variable] = layout;
 
     const auto [a, b] = operands_of(l_, d, layout);
@@ -492,7 +527,7 @@ class Building {
     }
     d.b = staged.at(b);
     promote_sums(l_, d);
-    if (d.accumulates && !added->second.scaled.empty())
+    if (added != added_.end() && d.accumulates && !added->second.scaled.empty())
       assign(out, added->second.scaled.back(), d.result, true);
     out.push_back({std::move(d), g_.location(v)});
   }
@@ -556,6 +591,7 @@ class Building {
   Operands operands_;
   std::map<ValueId, Accumulation> added_;  // by product: in place ...
   std::map<ValueId, StorageId> targets_;   // ... there, by their sum
+  std::map<ValueId, StorageId> summed_;    // by product: what it is added to, another's result
   std::set<ValueId> accumulated_;          // stores and sums that products have done already
 };
 
