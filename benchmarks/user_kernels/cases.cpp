@@ -148,6 +148,7 @@ void add_other_products(std::vector<Case>& all) {
                  "cross_entropy"});
   all.push_back({"router", [] { return router({.tile = {128, 64, 64}}); }, 0, "router"});
   all.push_back({"convolution", [] { return convolution({}); }, 0, "convolution"});
+  all.push_back({"convolution_taps", [] { return convolution_taps({}); }, 0, ""});
   all.push_back(
       {"convolution_unrolled", [] { return convolution({.unrolled = true}); }, 0, "convolution"});
   all.push_back({"tiles_by_loop", [=] { return tiles_by_loop(sizes); }, 380, "matmul_128"});

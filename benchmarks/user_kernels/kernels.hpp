@@ -142,6 +142,12 @@ struct Convolution {
 };
 UserKernel convolution(const Convolution& options);
 
+struct Taps {
+  std::int64_t images = 16, height = 64, width = 64, channels = 64, filters = 128;
+};
+/// 3x3 of images with borders, a program for each row: nine products, each in the text of it.
+UserKernel convolution_taps(const Taps& sizes);
+
 // ---- products in loops inside of each other (nests.cpp)
 
 /// a b by so many programs, each of which goes through blocks of the result.

@@ -39,6 +39,7 @@ void double_buffer_operands(Program& l);
 void build_pipelines(Program& l);
 void software_pipeline(Program& l);
 void load_ahead(Program& l);
+void begin_copies(Program& l);
 void complete_async(Program& l);
 void split_index_sets(Program& l);
 void end_nests(Program& l);

@@ -433,6 +433,14 @@ TEST_CASE("what stands between products, row by row, agrees, whatever the sizes"
              });
 }
 
+TEST_CASE("the taps of a convolution agree, each a product of its own") {
+  check("taps",
+        convolution_taps({.images = 2, .height = 3, .width = 64, .channels = 32, .filters = 64}));
+  check_turn(
+      0, "few",
+      convolution_taps({.images = 1, .height = 2, .width = 16, .channels = 16, .filters = 32}));
+}
+
 TEST_CASE("weights of 4 bits with zeros and scales of groups agree") {
   std::size_t number = 0;
   for (const std::int64_t group : {64, 32})

@@ -1,0 +1,115 @@
+// Copies by TMA that no loop begins for later iterations begin as early as they may: in front of
+// the products that stand before them in their list, as far as shared memory has room for what is
+// under way. So what is multiplied one behind the other is awaited once. Not in loops, where a
+// room is filled again behind who read it in the iteration before.
+//
+// Precondition: software_pipeline, so that what is begun ahead is. Scalars that a copy needs, and
+// whoever has its room before, stay in front of it.
+#include <algorithm>
+#include <limits>
+
+#include "codegen/lowered/effects.hpp"
+#include "codegen/passes/passes.hpp"
+#include "codegen/passes/slots.hpp"
+
+namespace palladium::passes {
+namespace {
+
+constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
+
+class Beginning {
+ public:
+  explicit Beginning(Program& l) : l_(l) {}
+
+  void run() {
+    for (Body& b : l_.bodies)
+      for (Agent& a : b.agents) visit(a.statements);
+  }
+
+ private:
+  void visit(Statements& list) {
+    for (Statement& s : list)
+      if (!repeats(s)) for_each_body(s, [&](Statements& body) { visit(body); });
+    if (std::ranges::count_if(list, [&](const Statement& s) { return is_copy(s); }) < 2) return;
+    const Statements before = list;
+    for (const std::size_t passed : {all, std::size_t{4}, std::size_t{2}, std::size_t{1}}) {
+      if (!begin(list, passed)) return;
+      if (fits_shared_memory(l_)) return;
+      list = before;
+    }
+  }
+
+  // Whether some are begun earlier, each in front of so many products at most.
+  bool begin(Statements& list, std::size_t most) {
+    bool moved = false;
+    for (std::size_t i = 0, end = 0; i < list.size(); i = end) {
+      end = is_copy(list[i]) ? end_of_copies(list, i) : i + 1;
+      if (!is_copy(list[i]) && !is_number(list[i])) continue;
+      const std::size_t to = earliest(list, i, end, most);
+      moved |= to < i && is_copy(list[i]);
+      const auto at = [&](std::size_t n) { return list.begin() + static_cast<std::ptrdiff_t>(n); };
+      std::rotate(at(to), at(i), at(end));
+    }
+    return moved;
+  }
+
+  // Where the copies from `first` to `end` may stand.
+  std::size_t earliest(const Statements& list, std::size_t first, std::size_t end,
+                       std::size_t most) const {
+    std::size_t at = first, found = first;
+    for (std::size_t products = 0; at > 0 && may_pass(list, first, end, list[at - 1]); --at) {
+      if (!std::holds_alternative<Dot>(list[at - 1].what)) continue;
+      if (++products > most) break;
+      found = at - 1;
+    }
+    return found;
+  }
+
+  bool may_pass(const Statements& list, std::size_t first, std::size_t end,
+                const Statement& s) const {
+    const bool computes =
+        std::holds_alternative<Dot>(s.what) || std::holds_alternative<LoopNest>(s.what) ||
+        std::holds_alternative<Relayout>(s.what) || std::holds_alternative<Scalar>(s.what);
+    if (!computes || effects(l_, s).syncs) return false;
+    for (std::size_t i = first; i < end; ++i)
+      if (depend(s, list[i])) return false;
+    return true;
+  }
+
+  // Whether one of them changes what the other reads or changes.
+  bool depend(const Statement& a, const Statement& b) const {
+    return any_effect(l_, a, [&](const Effect& x) {
+      return any_effect(l_, b, [&](const Effect& y) {
+        const bool meets = (x.storage && x.storage == y.storage) ||
+                           (x.window && x.window == y.window) || (x.ring && x.ring == y.ring);
+        return meets && (x.writes() || y.writes());
+      });
+    });
+  }
+
+  // Which copies may need, computed of others.
+  bool is_number(const Statement& s) const {
+    const Scalar* const x = std::get_if<Scalar>(&s.what);
+    return x != nullptr && x->redirects.empty() &&
+           !any_effect(l_, s, [&](const Effect& e) { return e.window || !is_scalar(e.storage); });
+  }
+  bool is_scalar(StorageId s) const { return !s || l_.storages[s].is_scalar(); }
+
+  // Of an array that nobody writes, for this block alone.
+  bool is_copy(const Statement& s) const {
+    const Copy* const c = std::get_if<Copy>(&s.what);
+    if (c == nullptr || !completed_by(s) || !c->to.storage || fills_others(*c)) return false;
+    const WindowId from = window_copied(l_, std::span(&s, 1));
+    return from && l_.windows[from].read_only;
+  }
+
+  Program& l_;
+};
+
+}  // namespace
+
+void begin_copies(Program& l) {
+  if (l.machine.has_tma()) Beginning(l).run();
+}
+
+}  // namespace palladium::passes
