@@ -49,6 +49,8 @@ class Dimensions {
   void join(DimensionId a, DimensionId b) {
     a = find(a), b = find(b);
     if (a == b) return;
+    if (all_[a].members < all_[b].members) std::swap(a, b);
+    all_[a].members += all_[b].members;
     all_[a].stays |= all_[b].stays;
     all_[b].joined = a;
   }
@@ -74,7 +76,7 @@ class Dimensions {
  private:
   struct Dimension {
     DimensionId joined = 0;
-    std::int64_t extent = 1;
+    std::int64_t extent = 1, members = 1;
     bool stays = false;
     bool is_shape = false;               // as written: what it is a part of stays
     std::set<std::int64_t> behind = {};  // elements behind each cut
