@@ -9,6 +9,19 @@ namespace palladium::passes {
 /// What relayouts on the machine may do.
 layout::PlanOptions plan_options(const Program& l);
 
+/// The layout that a leaf needs so that register numbers of a nest with layout `l` reach it: the
+/// nest's dimensions that the leaf has, in the leaf's order, with unit dimensions put in.
+layout::Layout project(const layout::Layout& l, const DimMap& map);
+bool is_opaque(const DimMap& map);
+/// Whether the nest goes over more than a leaf has.
+bool is_padded(const LoopNest& p, const DimMap& map);
+
+/// Behind who makes them, values for nests that want them in another layout, or at coordinates that
+/// no register number gives: those come by way of shared memory. Nothing of what is there already.
+void insert_relayouts(Program& l);
+/// In front of loops those of few registers that are the same in all iterations.
+void hoist_relayouts(Program& l);
+
 /// Gives loads that are narrow in the layouts of their nests nests of their own.
 void spread_loads(Program& l);
 

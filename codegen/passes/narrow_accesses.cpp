@@ -11,6 +11,7 @@
 #include "codegen/base/format.hpp"
 #include "codegen/graph/packed.hpp"
 #include "codegen/lowered/effects.hpp"
+#include "codegen/passes/layouts.hpp"
 #include "codegen/passes/nest_model.hpp"
 #include "codegen/passes/passes.hpp"
 
@@ -20,8 +21,6 @@ namespace {
 using graph::Op;
 
 constexpr int wide_bytes = 16;
-
-bool is_mixed(const DimMap& m) { return std::ranges::find(m, opaque_dim) != m.end(); }
 
 class NarrowAccesses {
  public:
@@ -47,7 +46,7 @@ class NarrowAccesses {
     nest_ = &p;
     const std::vector<Effect> reads = element_reads(l_, p);
     const bool mixes =
-        std::ranges::any_of(reads, [](const Effect& e) { return e.window && is_mixed(e.map); });
+        std::ranges::any_of(reads, [](const Effect& e) { return e.window && is_opaque(e.map); });
     widths_ = mixes ? nests_.look(p).widths : std::map<ValueId, int>();
     model_.enter(p, p.layout);
     for (const Effect& e : reads)
@@ -74,7 +73,7 @@ class NarrowAccesses {
     if ((!w.is_direct() && !moves_block) || w.mapping < 0 || g_.chooses(ref)) return;
     const int bytes = type.dtype.bytes();
     const auto known = widths_.find(load);
-    const int width = !is_mixed(map)           ? model_.whole_width(ref, map)
+    const int width = !is_opaque(map)          ? model_.whole_width(ref, map)
                       : known != widths_.end() ? known->second
                                                : 1;
     const std::int64_t each = graph::element_count(type.shape) / l_.threads();
@@ -94,7 +93,7 @@ class NarrowAccesses {
   std::string reason(const Window& w, ValueId ref, const DimMap& map, int width, int widest,
                      std::string_view moved) {
     if (widest * g_[ref].type.dtype.bytes() < wide_bytes) return alignment(w, ref);
-    if (is_mixed(map))
+    if (is_opaque(map))
       return "its elements are taken in another order than they stand in, as by a reshape or a "
              "strided slice; copied to scratch in plgpu::SMEM first, it is read by 16";
     if (moved == "read" && is_of_product())

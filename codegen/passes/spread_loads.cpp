@@ -68,11 +68,11 @@ class Spreading {
     widths_.clear();
     const auto mixes = [&](bool memory) {
       return std::ranges::any_of(
-          reads, [&](const Effect& e) { return bool(e.window) == memory && is_mixed(e.map); });
+          reads, [&](const Effect& e) { return bool(e.window) == memory && is_opaque(e.map); });
     };
     if (mixes(true) && !mixes(false)) widths_ = nests_.look(p).widths;
     for (const Effect& e : reads)
-      if (may_spread(e)) is_mixed(e.map) ? spread_mixed(p, e, at, out) : spread(p, e, at, out);
+      if (may_spread(e)) is_opaque(e.map) ? spread_mixed(p, e, at, out) : spread(p, e, at, out);
   }
 
   bool may_spread(const Effect& e) const {
@@ -82,8 +82,6 @@ class Spreading {
     return w.is_direct() && w.read_only && w.mapping >= 0 && m.mask == graph::no_value &&
            !g_.chooses(m.ref) && !l_.storage_of[e.leaf] && !g_[e.leaf].type.shape.empty();
   }
-
-  static bool is_mixed(const DimMap& m) { return std::ranges::find(m, opaque_dim) != m.end(); }
 
   // What is read element by element in another order than it stands in goes through shared memory.
   void spread_mixed(const LoopNest& p, const Effect& e, Location at, Statements& out) {

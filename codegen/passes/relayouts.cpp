@@ -1,0 +1,185 @@
+// Values in the layouts of those who read them: moved between registers, or by way of shared
+// memory.
+//
+// Precondition: each nest has its layout, and each storage in registers the one of who fills it.
+#include <algorithm>
+#include <iterator>
+
+#include "codegen/layout/transfer.hpp"
+#include "codegen/lowered/effects.hpp"
+#include "codegen/passes/layouts.hpp"
+#include "codegen/passes/passes.hpp"
+
+namespace palladium::passes {
+namespace {
+
+using graph::Graph;
+using graph::Op;
+using layout::Layout;
+
+constexpr std::int64_t max_left_registers = 16;  // of a value that lives through a loop instead
+
+class Relayouts {
+ public:
+  explicit Relayouts(Program& l) : l_(l), g_(l.graph) {}
+
+  void insert() {
+    for_each_list(l_, [&](Statements& list) { repair(list); });
+  }
+  void hoist() {
+    for_each_list(l_, [&](Statements& list) { leave_loops(list); });
+  }
+
+ private:
+  void repair(Statements& list) {
+    Statements out;
+    for (Statement& s : list) {
+      for_each_body(s, [&](Statements& body) { repair(body); });
+      // Others take storages as they are.
+      if (LoopNest* const p = std::get_if<LoopNest>(&s.what)) repair(*p, out);
+      if (Scalar* const x = std::get_if<Scalar>(&s.what)) repair(*x, out);
+      out.push_back(std::move(s));
+    }
+    list = std::move(out);
+  }
+
+  static bool is_redirected(const Redirects& all, StorageId from, const DimMap& map) {
+    return std::ranges::any_of(
+        all, [&](const auto& c) { return c.first == from && c.second.map == map; });
+  }
+
+  void repair(LoopNest& p, Statements& out) {
+    for (const Read& r : register_reads(l_, p)) {
+      if (is_redirected(p.redirects, r.storage, r.map)) continue;
+      const Storage& source = l_.storages[r.storage];
+      if (is_opaque(r.map) || is_padded(p, r.map) || varies_in_loop(p, r.map) ||
+          spreads_too_far(source, project(p.layout, r.map))) {
+        p.redirects.push_back({r.storage, {copy_to_shared(r.storage, out), r.map}});
+        continue;
+      }
+      const Layout need = project(p.layout, r.map);
+      if (need == source.registers().layout) continue;
+      p.redirects.push_back({r.storage, {relayout(r.storage, need, out), r.map}});
+    }
+  }
+
+  void repair(Scalar& s, Statements& out) {
+    const bool own = l_.storage_of[s.value] == s.storage;
+    const Op op = g_[s.value].op;
+    const DimMap none = identity_map(static_cast<int>(g_[s.value].type.shape.size()));
+    for_each_leaf(l_, s.value, none, own && op != Op::Param && op != Op::Get,
+                  [&](ValueId, const DimMap& map, StorageId from) {
+                    if (!from || !l_.storages[from].in_registers()) return;
+                    if (is_redirected(s.redirects, from, map)) return;
+                    s.redirects.push_back({from, {copy_to_shared(from, out), map}});
+                  });
+  }
+
+  // Of what threads have a few elements of, each would have too many.
+  static bool spreads_too_far(const Storage& source, const Layout& need) {
+    const auto takes = [&](const Layout& l) { return l.registers() * words(source.dtype); };
+    return takes(source.registers().layout) <= max_whole_registers &&
+           takes(need) > max_whole_registers;
+  }
+
+  static bool varies_in_loop(const LoopNest& p, const DimMap& map) {
+    return std::any_of(map.begin(), map.end(), [&](int d) { return d >= 0 && p.rolled[d]; });
+  }
+
+  StorageId copy_to_shared(StorageId from, Statements& out) {
+    Storage s = l_.storages[from];
+    s.in = Shared{.row_stride = s.shape.empty() ? 1 : s.shape.back()};
+    s.variable = {};
+    const StorageId to = l_.add_storage(std::move(s));
+    LoopNest copy{.sink = Spill{.from = from, .storage = to},
+                  .domain = l_.storages[from].shape,
+                  .valid = l_.storages[from].shape,
+                  .layout = l_.storages[from].registers().layout};
+    copy.rolled.assign(copy.domain.size(), false);
+    out.push_back({std::move(copy)});
+    return to;
+  }
+
+  StorageId relayout(StorageId from, const Layout& need, Statements& out) {
+    Storage s = l_.storages[from];
+    s.registers().layout = need;
+    s.dropped = {};
+    const StorageId to = l_.add_storage(std::move(s));
+    Relayout r{.from = from, .to = to};
+    r.plan = plan_of(l_, r);
+    if (r.plan.scratch_bytes > 0)
+      r.scratch = l_.add_storage({.in = Shared{}, .dtype = u8, .shape = {r.plan.scratch_bytes}});
+    out.push_back({std::move(r)});
+    return to;
+  }
+
+  // In another layout what a loop does not change is the same in all iterations: of few registers
+  // that is made in front of it.
+  void leave_loops(Statements& list) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      for_each_body(list[i], [&](Statements& body) { leave_loops(body); });
+      if (!repeats(list[i])) continue;
+      Statements first;
+      for_each_body(list[i], [&](Statements& body) {
+        const auto left = std::stable_partition(body.begin(), body.end(), [&](const Statement& s) {
+          return !is_same_in_all(s, list[i]);
+        });
+        std::move(left, body.end(), std::back_inserter(first));
+        body.erase(left, body.end());
+      });
+      list.insert(list.begin() + static_cast<std::ptrdiff_t>(i),
+                  std::make_move_iterator(first.begin()), std::make_move_iterator(first.end()));
+      i += first.size();
+    }
+  }
+
+  bool is_same_in_all(const Statement& s, const Statement& loop) const {
+    const Relayout* const r = std::get_if<Relayout>(&s.what);
+    if (r == nullptr) return false;
+    const Storage& to = l_.storages[r->to];
+    return to.registers().layout.registers() * words(to.dtype) <= max_left_registers &&
+           !any_effect(l_, loop,
+                       [&](const Effect& e) { return e.writes() && e.storage == r->from; });
+  }
+
+  Program& l_;
+  const Graph& g_;
+};
+
+}  // namespace
+
+Layout project(const Layout& l, const DimMap& map) {
+  std::vector<int> gone, kept;
+  for (int d = 0; d < l.rank(); ++d)
+    (std::find(map.begin(), map.end(), d) == map.end() ? gone : kept).push_back(d);
+  Layout out = gone.empty() ? l : layout::drop(l, gone);
+  std::vector<int> permutation;
+  for (int m : map)
+    if (m >= 0)
+      permutation.push_back(
+          static_cast<int>(std::find(kept.begin(), kept.end(), m) - kept.begin()));
+  if (!std::is_sorted(permutation.begin(), permutation.end()))
+    out = layout::transpose(out, permutation);
+  for (std::size_t d = 0; d < map.size(); ++d)
+    if (map[d] < 0) out = layout::insert_unit_dim(out, static_cast<int>(d));
+  return out;
+}
+
+bool is_padded(const LoopNest& p, const DimMap& map) {
+  return std::ranges::any_of(map, [&](int d) {
+    return d >= 0 && p.domain[static_cast<std::size_t>(d)] != p.valid[static_cast<std::size_t>(d)];
+  });
+}
+
+bool is_opaque(const DimMap& m) { return std::find(m.begin(), m.end(), opaque_dim) != m.end(); }
+
+layout::Plan plan_of(const Program& l, const Relayout& r) {
+  const Storage &from = l.storages[r.from], &to = l.storages[r.to];
+  return layout::plan_relayout(from.registers().layout, to.registers().layout, from.dtype.bytes(),
+                               plan_options(l));
+}
+
+void insert_relayouts(Program& l) { Relayouts(l).insert(); }
+void hoist_relayouts(Program& l) { Relayouts(l).hoist(); }
+
+}  // namespace palladium::passes
