@@ -240,6 +240,22 @@ TEST_CASE("what is moved by less than 16 bytes, and need not, has a remark that 
   CHECK(seen > 8);
 }
 
+TEST_CASE("banks make no thread wait that converts weights for a product") {
+  int seen = 0;
+  for (const Case& c : user_kernels::cases()) {
+    if (c.name.find("weights") == std::string::npos) continue;
+    const Report report =
+        cuda::report(graph_of(c.make()), {.compute_capability = compute_capability_of(c.arch)}, 1);
+    for (const AccessReport& a : report.accesses) {
+      if (!a.shared || a.bytes < 16) continue;
+      INFO(c.name << ", line " << a.at.line << ": " << a.function);
+      CHECK(a.touched == a.needed);
+      ++seen;
+    }
+  }
+  CHECK(seen > 8);
+}
+
 TEST_CASE("no iteration with a product waits for its own copies") {
   for (const Case& c : user_kernels::cases()) {
     const Program l = lowered_of_case(c.make(), c.arch);
