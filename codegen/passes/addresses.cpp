@@ -402,7 +402,7 @@ std::pair<Affine, Affine> Addresses::element_part(const Affine& x, std::int64_t 
   return aligned ? std::pair(elements, rest) : std::pair(Affine(), x);
 }
 
-// Quotient and remainder by a power of two of what is not negative.
+// Quotient, rounded down, and remainder by a power of two: of what lies in front of a value, too.
 std::pair<Affine, Affine> Addresses::split(const Affine& x, std::int64_t by) {
   Affine whole(x.constant() / by), rest(x.constant() % by);
   for (const Affine::Term& t : x.terms()) {
@@ -413,11 +413,16 @@ std::pair<Affine, Affine> Addresses::split(const Affine& x, std::int64_t by) {
   if (const thread::Facts known = e_.facts(rest); known.low >= 0 && known.high < by)
     return {whole, rest};
   const ExprId name = e_.sum(named_index(e_.sum(rest)));
-  const std::uint64_t most =
-      static_cast<std::uint32_t>(std::min<std::int64_t>(INT32_MAX, e_.facts(name).high));
-  const auto high = static_cast<std::int64_t>(std::bit_ceil(most + 1) - 1) & ~(by - 1);
+  return {whole + named_index(quotient(name, by)), named_index(e_.bits(name, by - 1, 0))};
+}
+
+ExprId Addresses::quotient(ExprId x, std::int64_t by) {
   const int shift = std::countr_zero(static_cast<std::uint64_t>(by));
-  return {whole + named_index(e_.bits(name, high, shift)), named_index(e_.bits(name, by - 1, 0))};
+  const thread::Facts known = e_.facts(x);
+  if (known.low < 0) return e_.plain(Operator::shift_right, x, e_.number(shift));
+  const std::uint64_t most =
+      static_cast<std::uint32_t>(std::min<std::int64_t>(INT32_MAX, known.high));
+  return e_.bits(x, static_cast<std::int64_t>(std::bit_ceil(most + 1) - 1) & ~(by - 1), shift);
 }
 
 // In swizzled panels: the number of a chunk in its row is exclusive-or-ed with that of the row

@@ -90,6 +90,7 @@ class Addresses {
   std::pair<thread::Affine, thread::Affine> element_part(const thread::Affine& x,
                                                          std::int64_t chunk) const;
   std::pair<thread::Affine, thread::Affine> split(const thread::Affine& x, std::int64_t by);
+  thread::ExprId quotient(thread::ExprId x, std::int64_t by);
   thread::Affine in_panels(const Storage& s, const Coordinates& c);
 
   std::map<thread::ExprId, thread::ExprId> index_names_;

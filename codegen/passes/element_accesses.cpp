@@ -274,7 +274,7 @@ std::optional<Elements::HalvedBytes> Elements::halved_bytes(ValueId v, const Coo
   Coordinates each = bytes.first;
   each.back() = each.back() + Affine::term(bytes.byte);
   const StorageId storage = l_.storage_of[halves.bytes];
-  if (storage && l_.storages[storage].in_shared())
+  if (storage && l_.storages[storage].in_shared() && !l_.storages[storage].shared().skewed)
     bytes.at = storage_address(storage, each);
   else if (!storage && is_read_directly(halves.bytes))
     bytes.at = address(g_[halves.bytes].args[0], each, DimMap(each.size(), opaque_dim));

@@ -119,7 +119,7 @@ bool Elements::next_operand(Pending& p, Pending& operand, ExprId& value) {
   case Op::Broadcast:
   case Op::Transpose:
   case Op::Reshape:
-    if (p.operands.empty() && i.op == Op::Reshape)
+    if (p.operands.empty() && i.op == Op::Reshape && !p.partial)
       if (value = halves_together(p.v, p.c, i.type.dtype); value != no_expr) return false;
     if (p.operands.empty())
       return want(i.args[0], operand_coordinates(p.v, 0, p.c), map_of_operand(g_, p.v, 0, p.map));
@@ -140,7 +140,7 @@ bool Elements::next_operand(Pending& p, Pending& operand, ExprId& value) {
     value = leaf(p.v, p.c);
     return false;
   }
-  if (p.operands.empty() && i.op == Op::Cast && !l_.storage_of[i.args[0]])
+  if (p.operands.empty() && i.op == Op::Cast && !l_.storage_of[i.args[0]] && !p.partial)
     if (value = halves_together(i.args[0], p.c, i.type.dtype); value != no_expr) return false;
   if (p.operands.empty()) p.addends = addends_of(p.v);
   const std::vector<ValueId>& wanted = p.addends.empty() ? i.args : p.addends;

@@ -57,7 +57,8 @@ class Elements : protected Addresses {
   virtual std::optional<bool> known(ValueId) const { return {}; }
   /// A conversion that is made of a whole vector at once; no_expr: of each element by itself.
   virtual ExprId cast_together(DType, ExprId) { return thread::no_expr; }
-  /// The same of numbers of 4 bits, which are inlined, and of their conversion.
+  /// The same of numbers of 4 bits, which are inlined, and of their conversion: of elements that
+  /// the value has.
   ExprId halves_together(ValueId v, const Coordinates& c, DType to);
   /// Bytes that lie together, of whose halves a vector consists.
   struct HalvedBytes {
