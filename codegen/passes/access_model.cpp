@@ -42,7 +42,7 @@ ExprId AccessModel::let_coordinate(ExprId value) {
   if ((known.depends & thread::on_element) != 0) known.depends |= thread::in_element;
   const ExprId name = unknown(i32, known);
   names_[e_[name].variable] = values_of(value);
-  named_[e_[name].variable] = value;
+  named_[e_[name].variable] = {value};
   return name;
 }
 
@@ -294,8 +294,11 @@ AccessModel::OfThreads AccessModel::values_of(ExprId e) const {
 std::int64_t AccessModel::in_lane(ExprId e, std::int64_t lane) const {
   const auto value = [&](VariableId v) -> std::int64_t {
     if (v == e_[thread_].variable) return lane;
-    if (const auto stands = named_.find(v); stands != named_.end())
-      return in_lane(stands->second, lane);
+    if (const auto stands = named_.find(v); stands != named_.end()) {
+      std::optional<std::int64_t>& known = stands->second.in_lanes[static_cast<std::size_t>(lane)];
+      if (!known) known = in_lane(stands->second.value, lane);
+      return *known;
+    }
     const auto named = names_.find(v);
     if (named == names_.end()) return value_of(v, 0);
     const OfThreads& of = named->second;

@@ -91,7 +91,12 @@ class AccessModel : protected Elements {
       sizes_;  // by where blocks begin, where their array ends, and what is known
   std::map<std::pair<int, int>, thread::ExprId> strides_;  // of block mapping, dimension
   std::map<thread::VariableId, OfThreads> names_;          // of coordinates, by thread
-  std::map<thread::VariableId, thread::ExprId> named_;     // what they stand for
+  /// What they stand for, and what that is in each lane, once asked.
+  struct Named {
+    thread::ExprId value = thread::no_expr;
+    std::array<std::optional<std::int64_t>, 1 << layout::lane_bits> in_lanes = {};
+  };
+  mutable std::map<thread::VariableId, Named> named_;
   std::map<int, thread::ExprId> program_ids_;
   std::map<std::vector<std::uint32_t>, thread::ExprId> chosen_;  // of array, coordinates
   std::map<StorageId, thread::VariableId> registers_;

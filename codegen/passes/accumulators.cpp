@@ -127,16 +127,21 @@ class Way {
   std::vector<std::pair<ValueId, Accumulation>> found_;
 };
 
-// Of each value whether it is a product that is read once, or a sum of nothing else, of one region.
+bool is_zero(const Inst& i) { return i.op == Op::Constant && i.attr.bits == 0; }
+
+// Whether it adds up what is, and zeros, where it stands.
+bool adds_sums(const Graph& g, const Analysis& a, const std::vector<bool>& sums, ValueId v) {
+  return g[v].op == Op::Add && std::ranges::all_of(g[v].args, [&](ValueId x) {
+           return is_zero(g[x]) || (sums[index(x)] && a.region[index(x)] == a.region[index(v)]);
+         });
+}
+
+// Of each value whether it is a product that is read once, or a sum of such and of zeros, of one
+// region.
 std::vector<bool> are_sums_of_products(const Graph& g, const Analysis& a) {
   std::vector<bool> sums(g.insts.size());
-  for (const ValueId v : a.order) {
-    const Inst& i = g[v];
-    if ((i.op != Op::Dot && i.op != Op::Add) || a.uses(v) != 1) continue;
-    sums[index(v)] = i.op == Op::Dot || std::ranges::all_of(i.args, [&](ValueId x) {
-                       return sums[index(x)] && a.region[index(x)] == a.region[index(v)];
-                     });
-  }
+  for (const ValueId v : a.order)
+    sums[index(v)] = a.uses(v) == 1 && (g[v].op == Op::Dot || adds_sums(g, a, sums, v));
   return sums;
 }
 
@@ -145,53 +150,35 @@ std::vector<bool> are_sums_of_products(const Graph& g, const Analysis& a) {
 std::map<ValueId, Accumulation> accumulations(const Graph& g, const Analysis& a) {
   std::map<ValueId, Accumulation> all;
   const std::vector<bool> sums = are_sums_of_products(g, a);
-  if (std::ranges::count(sums, true) == 0) return all;
+  std::vector<graph::Type> types;  // of products
   for (const ValueId v : a.order)
-    if ((g[v].op == Op::Param || g[v].op == Op::Load) && g[v].type.is_value())
+    if (g[v].op == Op::Dot && std::ranges::find(types, g[v].type) == types.end())
+      types.push_back(g[v].type);
+  for (const ValueId v : a.order)
+    if ((g[v].op == Op::Param || g[v].op == Op::Load) &&
+        std::ranges::find(types, g[v].type) != types.end())
       Way(g, a, sums, v).add(all);
   return all;
 }
 
-namespace {
-
-bool is_zero(const Inst& i) { return i.op == Op::Constant && i.attr.bits == 0; }
-
-// What a tree of sums adds up, if that is products which nobody else reads, and zeros.
-std::vector<ValueId> products_of(const Graph& g, const Analysis& a, ValueId sum) {
-  std::vector<ValueId> products, stack{g[sum].args};
-  while (!stack.empty()) {
-    const ValueId v = stack.back();
-    stack.pop_back();
-    const Inst& i = g[v];
-    if (is_zero(i)) continue;
-    const bool is_part = (i.op == Op::Dot || i.op == Op::Add) && i.type == g[sum].type &&
-                         a.uses(v) == 1 && a.region[index(v)] == a.region[index(sum)];
-    if (!is_part) return {};
-    if (i.op == Op::Dot)
-      products.push_back(v);
-    else
-      stack.insert(stack.end(), i.args.begin(), i.args.end());
-  }
-  std::ranges::sort(products, {}, [&](ValueId v) { return a.position[index(v)]; });
-  return products;
-}
-
-}  // namespace
-
 std::vector<SumOfProducts> sums_of_products(const Graph& g, const Analysis& a) {
   std::vector<SumOfProducts> all;
-  std::set<ValueId> parts;
-  for (auto v = a.order.rbegin(); v != a.order.rend(); ++v) {
-    if (g[*v].op != Op::Add || parts.contains(*v)) continue;
-    std::vector<ValueId> products = products_of(g, a, *v);
-    if (products.size() < 2) continue;
-    for (std::vector<ValueId> stack{*v}; !stack.empty();) {
-      const ValueId part = stack.back();
+  const std::vector<bool> sums = are_sums_of_products(g, a);
+  if (std::ranges::count(sums, true) == 0) return all;
+  for (const ValueId v : a.order) {
+    if (!adds_sums(g, a, sums, v)) continue;
+    const bool is_part =
+        sums[index(v)] && !a.users[index(v)].empty() && adds_sums(g, a, sums, a.users[index(v)][0]);
+    if (is_part) continue;
+    SumOfProducts sum{.sum = v};
+    for (std::vector<ValueId> stack{v}; !stack.empty();) {
+      const Inst& i = g[stack.back()];
+      if (i.op == Op::Dot) sum.products.push_back(stack.back());
       stack.pop_back();
-      if (g[part].op != Op::Add || !parts.insert(part).second) continue;
-      stack.insert(stack.end(), g[part].args.begin(), g[part].args.end());
+      if (i.op == Op::Add) stack.insert(stack.end(), i.args.begin(), i.args.end());
     }
-    all.push_back({*v, std::move(products)});
+    std::ranges::sort(sum.products, {}, [&](ValueId x) { return a.position[index(x)]; });
+    if (sum.products.size() > 1) all.push_back(std::move(sum));
   }
   return all;
 }

@@ -16,6 +16,7 @@ namespace palladium::passes {
 namespace {
 
 constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t most_passed = 256;  // statements, of which each is compared with each
 
 class Beginning {
  public:
@@ -33,8 +34,7 @@ class Beginning {
     if (std::ranges::count_if(list, [&](const Statement& s) { return is_copy(s); }) < 2) return;
     const Statements before = list;
     for (const std::size_t passed : {all, std::size_t{4}, std::size_t{2}, std::size_t{1}}) {
-      if (!begin(list, passed)) return;
-      if (fits_shared_memory(l_)) return;
+      if (begin(list, passed) && fits_shared_memory(l_)) return;
       list = before;
     }
   }
@@ -56,8 +56,9 @@ class Beginning {
   // Where the copies from `first` to `end` may stand.
   std::size_t earliest(const Statements& list, std::size_t first, std::size_t end,
                        std::size_t most) const {
+    const std::size_t least = first < most_passed ? 0 : first - most_passed;
     std::size_t at = first, found = first;
-    for (std::size_t products = 0; at > 0 && may_pass(list, first, end, list[at - 1]); --at) {
+    for (std::size_t products = 0; at > least && may_pass(list, first, end, list[at - 1]); --at) {
       if (!std::holds_alternative<Dot>(list[at - 1].what)) continue;
       if (++products > most) break;
       found = at - 1;

@@ -201,6 +201,7 @@ class Moving {
       first_.push_back(i.type.shape.empty() ? 0 : dims_.add(i.type.shape[0]));
       for (std::size_t d = 1; d < i.type.shape.size(); ++d) (void)dims_.add(i.type.shape[d]);
     }
+    find_written();
     for (const ValueId v : analysis_.order) relate(v);
     for (const Region& r : g_.regions)
       for (const auto* given : {&r.params, &r.yields})
@@ -360,12 +361,10 @@ class Moving {
     return std::ranges::count(g_.semantics, graph::Semantics::sequential) == 0;
   }
 
-  bool is_written(ValueId ref) const {
-    const int memory = g_.alias_class(g_.root(ref));
-    return std::ranges::any_of(analysis_.writes, [&](ValueId v) {
-      return std::ranges::any_of(roots_written(g_, v),
-                                 [&](ValueId root) { return g_.alias_class(root) == memory; });
-    });
+  bool is_written(ValueId ref) const { return written_.contains(g_.alias_class(g_.root(ref))); }
+  void find_written() {
+    for (const ValueId v : analysis_.writes)
+      for (const ValueId root : roots_written(g_, v)) written_.insert(g_.alias_class(root));
   }
 
   // ---- whether it is worth it
@@ -527,6 +526,7 @@ class Moving {
   Graph& g_;
   const Analysis analysis_;
   Dimensions dims_;
+  std::set<int> written_;           // memory, by alias class
   std::vector<DimensionId> first_;  // of each value
   std::vector<bool> is_cut_;        // by value
 };
