@@ -160,12 +160,25 @@ VariableId Nest::unfilled(const char* of, DType type, std::int64_t count) {
                      .count = count});
 }
 
+// What is the same in all iterations of a run-time loop is loaded in front of it, as far as
+// registers hold it: the rest is read again in each.
+Depends Nest::near(Depends depends, DType type) {
+  constexpr std::int64_t most_held = 64;
+  Depends rolled = 0;
+  for (int d = 0; d < layout_.rank(); ++d)
+    if (unrolled_by(d) > 0) rolled |= loops_ & thread::on_repetition(d);
+  if (rolled == 0 || (depends & rolled) != 0) return depends;
+  const bool of_vector = (depends & on_element) != 0;
+  held_in_front_ += cdiv((of_vector ? vector_ : 1) * type.bytes(), std::int64_t{4});
+  return held_in_front_ > most_held ? depends | rolled : depends;
+}
+
 // Reads the element at `a`; with it the others of its vector where they stand together.
 ExprId Nest::access(const Address& a, const DimMap& map, ExprId mask) {
   if (!a.parts.empty()) return joined_access(a, map, mask);
   if (shares_row(a, map, mask)) return row_access(a, map);
   const Depends of_mask = e_.depends(mask);
-  const Depends all = depends(a, bounds_of(a, map)) | of_mask;
+  const Depends all = near(depends(a, bounds_of(a, map)) | of_mask, a.dtype);
   if ((of_mask & (on_element | in_element)) == 0 && is_vector(a, map)) {
     const VariableId array = unfilled("a", a.dtype, vector_);
     Vector v = load_of(a, map, array, {});

@@ -351,7 +351,7 @@ class Expander {
   // relayout.cpp
   void expand_rename(const lowered::Relayout& r);
   void expand_shuffles(const lowered::Relayout& r);
-  void select(const layout::Select& x, VariableId words, std::int64_t count, ExprId lane);
+  void select(const layout::Select& x, VariableId words, std::int64_t count, int pack, ExprId lane);
   void expand_shared_moves(const lowered::Relayout& r);
   void move_through_shared(const lowered::Relayout& r, const layout::SharedAccess& a, bool store,
                            ExprId offset, ExprId test);

@@ -55,7 +55,7 @@ void Nest::open_repetition(int d) {
   b_.open_loop(For{.counter = e_[repetitions_[static_cast<std::size_t>(d)]].variable,
                    .low = e_.number(0),
                    .high = e_.number(most),
-                   .unroll = is_rolled(d) ? 1 : 0,
+                   .unroll = unrolled_by(d) > 1 && !ends_along(d).empty() ? 1 : unrolled_by(d),
                    .body = {}},
                thread::on_repetition(d));
   loops_ |= thread::on_repetition(d);
@@ -195,7 +195,7 @@ void Nest::expand_sink(const lowered::Stage& s) {
   mask_replicas();
   if (l_.storages[s.storage].shared().skewed) return copy_rows_around(s);
   if (s.by.asynchronous && copies_moved(s)) return;
-  if (const auto matrices = matrices_of(s.storage))
+  if (const auto matrices = matrices_stored(s.storage))
     return store_matrices(s.storage, *matrices, [&] {
       return evaluate(nest_->value, coordinates_, all_dimensions(), enters(s.storage));
     });
@@ -210,7 +210,7 @@ void Nest::expand_sink(const lowered::Stage& s) {
 
 void Nest::expand_sink(const lowered::Spill& s) {
   mask_replicas();
-  if (const auto matrices = matrices_of(s.storage))
+  if (const auto matrices = matrices_stored(s.storage))
     return store_matrices(s.storage, *matrices,
                           [&] { return read(s.from, coordinates_, all_dimensions()); });
   open_repetitions(true, true);
@@ -284,7 +284,7 @@ void Nest::expand_sink(const lowered::Store& s) {
   const MemoryView m = MemoryView::of(g_[s.inst]);
   mask_replicas();
   if (s.by.asynchronous && copies_stored(s)) return;
-  if (const StorageId to = stored_in_shared(s); const auto matrices = matrices_of(to))
+  if (const StorageId to = stored_in_shared(s); const auto matrices = matrices_stored(to))
     return store_matrices(to, *matrices,
                           [&] { return evaluate(nest_->value, coordinates_, all, false); });
   open_to_groups();

@@ -70,6 +70,7 @@ class Nest : private passes::Elements {
   ExprId scalar_leaf(ValueId v) override;
   ExprId reciprocal(std::uint32_t symbol) override { return x_.reciprocals_.at(symbol); }
   ExprId held_value(StorageId storage, const DimMap& map) override;
+  ExprId in_matrices(StorageId storage, const DimMap& map) override;
   ExprId access(const Address& a, const DimMap& map, ExprId mask) override;
   ExprId load(const Pending& p, ExprId mask) override;
   ExprId load_registers(const Pending& p) override;
@@ -90,9 +91,10 @@ class Nest : private passes::Elements {
   std::int64_t repetitions_up_to(int d, const Dim& extent) const;
   std::int64_t whole_repetitions(int d, const Dim& extent) const;
   void open_groups();
-  bool is_rolled(int d) const {
+  /// Of repetitions along a dimension, that stand in the text of their loop; 0: all.
+  int unrolled_by(int d) const {
     const auto at = static_cast<std::size_t>(d);
-    return at < nest_->rolled.size() && nest_->rolled[at];
+    return at < nest_->rolled.size() ? nest_->rolled[at] : 0;
   }
   void open_elements();
   void mask_replicas();
@@ -126,19 +128,25 @@ class Nest : private passes::Elements {
   void store_one(const Address& a, VariableId from, ExprId mask, const Bounds& bounds);
   void store_parts(const Address& a, ExprId value, ExprId mask, const Bounds& limits);
 
-  // matrices.cpp: elements that go to shared memory as matrices
-  /// How: `four` by one store, of which two follow each other along a dimension, or two.
+  // matrices.cpp: elements that go to shared memory, or come from there, as matrices
+  /// How: `four` by one access, of which two follow each other along a dimension, or two.
   struct Matrices {
     bool transposed = false, four = false;
     int along = -1;
-    int of_one_store(int d) const { return four && d == along ? 2 : 1; }
+    int of_one_access(int d) const { return four && d == along ? 2 : 1; }
   };
   StorageId stored_in_shared(const lowered::Store& s) const;
   std::optional<Matrices> matrices_of(StorageId storage) const;
+  std::optional<Matrices> matrices_stored(StorageId storage) const;
+  std::optional<Matrices> matrices_loaded(StorageId storage);
   void store_matrices(StorageId storage, const Matrices& m, const std::function<ExprId()>& value);
+  VariableId load_all_matrices(StorageId storage, const Matrices& m);
+  ExprId load_matrices_of_tile(StorageId storage, Matrices m);
   std::vector<Affine> open_stores(const Matrices& m);
+  Affine first_register(const Matrices& m, const std::vector<Affine>& counted) const;
   Affine open_counted(int d, std::int64_t count);
   layout::Bits bits_of_row(const Matrices& m, int d) const;
+  std::map<StorageId, VariableId> matrices_;  // all of a storage's, where they are read together
   ExprId row_of_matrix(StorageId storage, const Matrices& m, const std::vector<Affine>& counted);
   ExprId row_in_panels(StorageId storage, const Matrices& m, const std::vector<Affine>& counted);
 
@@ -240,6 +248,7 @@ class Nest : private passes::Elements {
   void fill_outside(thread::Access& access, ExprId outside);
   ExprId filled(const Address& a, ExprId value);
   Vector load_of(const Address& a, const DimMap& map, VariableId array, const Affine& first) const;
+  thread::Depends near(thread::Depends depends, DType type);
   VariableId unfilled(const char* of, DType type, std::int64_t count);
   std::vector<ExprId> reading_threads(const Address& a) const;
 
@@ -262,6 +271,7 @@ class Nest : private passes::Elements {
   std::vector<ExprId> thread_mask_;   // stores only by threads where these hold
   thread::Depends loops_ = 0;         // that are open around the elements
   int loops_around_ = 0;              // around the nest
+  std::int64_t held_in_front_ = 0;    // registers of what is loaded in front of run-time loops
   std::map<ExprId, ExprId> hoisted_;  // their names
   std::set<std::tuple<ExprId, ExprId, std::int64_t, ExprId>> checked_;
   std::set<StorageId> checked_stored_;

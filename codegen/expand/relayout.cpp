@@ -18,6 +18,14 @@ ExprId test_of(Exprs& e, ExprId t, const layout::ThreadTest& x) {
   return e.plain(Operator::equal, e.bits(t, x.mask, 0), e.number(x.value), bool_);
 }
 
+/// Where registers that keep their order begin.
+std::optional<std::int64_t> first_of_neighbours(const layout::Plan& plan) {
+  if (plan.kind == Move::Noop) return 0;
+  for (std::size_t k = 0; k < plan.sources.size(); ++k)
+    if (plan.sources[k] < 0 || plan.sources[k] != plan.sources[0] + static_cast<int>(k)) return {};
+  return plan.sources.empty() ? std::nullopt : std::optional<std::int64_t>(plan.sources[0]);
+}
+
 }  // namespace
 
 void Expander::expand_one(const Relayout& r) {
@@ -35,9 +43,9 @@ void Expander::expand_one(const Relayout& r) {
 
 void Expander::expand_rename(const Relayout& r) {
   const VariableId from = storage(r.from), to = storage(r.to);
-  if (r.plan.kind == Move::Noop) {
+  if (const auto first = first_of_neighbours(r.plan)) {
     const ExprId k = open_registers("k", l_.storages[r.to].registers().layout.registers(), true);
-    b_.add(thread::Assign{e_.element(to, k), e_.element(from, k)});
+    b_.add(thread::Assign{e_.element(to, k), e_.element(from, e_.sum(Affine::term(k) + *first))});
     b_.close();
     return;
   }
@@ -49,7 +57,9 @@ void Expander::expand_rename(const Relayout& r) {
 
 // ---- shuffles
 
-void Expander::select(const layout::Select& x, VariableId words, std::int64_t count, ExprId lane) {
+// Of `count` elements, `pack` to a word.
+void Expander::select(const layout::Select& x, VariableId words, std::int64_t count, int pack,
+                      ExprId lane) {
   b_.open(Block{});
   const VariableId y = e_.declare({.name = "y",
                                    .form = thread::Form::array,
@@ -60,7 +70,7 @@ void Expander::select(const layout::Select& x, VariableId words, std::int64_t co
   const ExprId k = open_registers("k", count, true);
   const ExprId odd =
       e_.plain(Operator::differs, e_.bits(lane, 1 << x.lane_bit, x.lane_bit), number(0), bool_);
-  const ExprId flipped = e_.plain(Operator::bit_xor, k, number(x.flip));
+  const ExprId flipped = e_.plain(Operator::bit_xor, k, number(std::int64_t{x.flip} * pack));
   b_.add(thread::Assign{e_.element(y, k),
                         e_.choose(odd, e_.element(words, flipped), e_.element(words, k))});
   b_.close();
@@ -97,7 +107,7 @@ void Expander::expand_shuffles(const Relayout& r) {
     for (std::size_t k = 0; k < p.in.size(); ++k)
       if (p.in[k] >= 0)
         b_.add(thread::Assign{at(x, k), at(from, static_cast<std::size_t>(p.in[k]))});
-    for (const layout::Select& select : s.before) this->select(select, x, in, lane);
+    for (const layout::Select& select : s.before) this->select(select, x, in, s.pack, lane);
     for (const layout::Round& round : p.rounds)
       for (int e = 0; e < s.pack; ++e) {
         ExprId word = at(x, static_cast<std::size_t>(round.from * s.pack + e));
@@ -108,7 +118,7 @@ void Expander::expand_shuffles(const Relayout& r) {
           word = e_.call(Row::shuffle_xor, type, {word, number(round.lane_flip)});
         b_.add(thread::Assign{at(z, static_cast<std::size_t>(round.to * s.pack + e)), word});
       }
-    for (const layout::Select& select : s.after) this->select(select, z, out, lane);
+    for (const layout::Select& select : s.after) this->select(select, z, out, s.pack, lane);
     for (std::size_t k = 0; k < p.out.size(); ++k)
       if (p.out[k] >= 0)
         b_.add(thread::Assign{at(to, static_cast<std::size_t>(p.out[k])), at(z, k)});

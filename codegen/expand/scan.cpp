@@ -101,7 +101,7 @@ class Nest::Expansion<lowered::Scan> {
     n_.b_.open_loop(For{.counter = counter,
                         .low = n_.e_.number(0),
                         .high = n_.e_.number(tiles),
-                        .unroll = n_.nest_->rolled[at] ? 1 : 0,
+                        .unroll = n_.unrolled_by(d),
                         .body = {}},
                     on);
     n_.loops_ |= on;

@@ -195,7 +195,8 @@ struct LoopNest {
   Extents valid = {};               // elements that exist; the rest of the domain is padding
   LayoutVariableId variable = {};
   layout::Layout layout = {};
-  std::vector<bool> rolled = {};  // per dimension: repetitions run in a run-time loop
+  // Per dimension: so many repetitions stand in the text of a run-time loop; 0: it is in none.
+  std::vector<int> rolled = {};
   Redirects redirects = {};
   std::vector<NestEnd> ends = {};
   /// Divisions, operands first, each of which is made for a row in front of its elements. The loops
@@ -258,9 +259,9 @@ struct Place {
   ValueId slot = graph::no_value, block = graph::no_value;
 };
 
-/// How blocks of a cluster share a copy: of those that differ along these axes (a bit for each) alone
-/// each brings a part of it to all, as much of that dimension of the array as the box has; or, of
-/// panels and the last dimension, whole ones. No axes: it is each block's own.
+/// How blocks of a cluster share a copy: of those that differ along these axes (a bit for each)
+/// alone each brings a part of it to all, as much of that dimension of the array as the box has;
+/// or, of panels and the last dimension, whole ones. No axes: it is each block's own.
 struct Share {
   std::int64_t axes = 0;
   int dimension = 0;

@@ -272,7 +272,9 @@ class Text {
     if (p.domain != p.valid)
       text += fmt::format(" as {} of {}", extents(p.valid), extents(p.domain));
     for (std::size_t d = 0; d < p.rolled.size(); ++d)
-      if (p.rolled[d]) text += fmt::format(" rolled({})", d);
+      if (p.rolled[d] > 0)
+        text += p.rolled[d] == 1 ? fmt::format(" rolled({})", d)
+                                 : fmt::format(" rolled({}, {} together)", d, p.rolled[d]);
     for (const NestEnd& e : p.ends)
       text += fmt::format(" up to {}",
                           to_string(g_.mapping.block_mappings[static_cast<std::size_t>(e.mapping)]

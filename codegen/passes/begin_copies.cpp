@@ -1,10 +1,11 @@
-// Copies by TMA that no loop begins for later iterations begin as early as they may: in front of
-// the products that stand before them in their list, as far as shared memory has room for what is
-// under way. So what is multiplied one behind the other is awaited once. Not in loops, where a
-// room is filled again behind who read it in the iteration before.
+// Copies by TMA that stand in no loop begin as early as they may: in front of the products, and of
+// loops of such, that stand before them in their list, as far as shared memory has room for what is
+// under way, and for a few slots of what those loops copy. So what is multiplied one behind the
+// other is awaited once, and what is added to a sum is there when the sum is. Not in loops but
+// over programs, where a room is filled again behind who read it in the iteration before.
 //
-// Precondition: software_pipeline, so that what is begun ahead is. Scalars that a copy needs, and
-// whoever has its room before, stay in front of it.
+// Precondition: choose_copies. Scalars that a copy needs, and whoever has its room before, stay in
+// front of it.
 #include <algorithm>
 #include <limits>
 
@@ -17,6 +18,12 @@ namespace {
 
 constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t most_passed = 256;  // statements, of which each is compared with each
+constexpr std::int64_t least_slots = 3;   // of a loop's ring
+
+template <class... Kinds>
+bool is_any(const Statement& s) {
+  return (std::holds_alternative<Kinds>(s.what) || ...);
+}
 
 class Beginning {
  public:
@@ -30,13 +37,43 @@ class Beginning {
  private:
   void visit(Statements& list) {
     for (Statement& s : list)
-      if (!repeats(s)) for_each_body(s, [&](Statements& body) { visit(body); });
-    if (std::ranges::count_if(list, [&](const Statement& s) { return is_copy(s); }) < 2) return;
+      if (!repeats(s) || is_over_programs(s))
+        for_each_body(s, [&](Statements& body) { visit(body); });
+    if (std::ranges::none_of(list, [&](const Statement& s) { return is_copy(s); })) return;
     const Statements before = list;
     for (const std::size_t passed : {all, std::size_t{4}, std::size_t{2}, std::size_t{1}}) {
-      if (begin(list, passed) && fits_shared_memory(l_)) return;
+      if (!begin(list, passed) || has_room()) return;
       list = before;
     }
+  }
+
+  // Where programs wait for each other once, at the end of each, anyway.
+  static bool is_over_programs(const Statement& s) {
+    const GridLoop* const loop = std::get_if<GridLoop>(&s.what);
+    return loop != nullptr && loop->axis == programs_axis;
+  }
+
+  // Also for slots of what loops copy, which are not there yet.
+  bool has_room() const {
+    std::int64_t slot = 0;
+    for (const Body& b : l_.bodies)
+      for (const Agent& a : b.agents) slot += copied_by_loops(a.statements, false);
+    const Checked taken = placed_bytes(l_) + slot * (least_slots - 1);
+    return taken.within(0, l_.machine.max_shared_bytes) || (slot == 0 && fits_shared_memory(l_));
+  }
+
+  std::int64_t copied_by_loops(const Statements& list, bool repeated) const {
+    std::int64_t bytes = 0;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      for_each_body(list[i], [&](const Statements& body) {
+        bytes +=
+            copied_by_loops(body, repeated || (repeats(list[i]) && !is_over_programs(list[i])));
+      });
+      if (!repeated || !begins_copies(list, i)) continue;
+      for (const StorageId filled : filled_by(l_, copies_at(list, i)))
+        bytes += shared_bytes(l_.storages[filled]).value_or(0);
+    }
+    return bytes;
   }
 
   // Whether some are begun earlier, each in front of so many products at most.
@@ -59,7 +96,7 @@ class Beginning {
     const std::size_t least = first < most_passed ? 0 : first - most_passed;
     std::size_t at = first, found = first;
     for (std::size_t products = 0; at > least && may_pass(list, first, end, list[at - 1]); --at) {
-      if (!std::holds_alternative<Dot>(list[at - 1].what)) continue;
+      if (!multiplies(list[at - 1])) continue;
       if (++products > most) break;
       found = at - 1;
     }
@@ -68,13 +105,31 @@ class Beginning {
 
   bool may_pass(const Statements& list, std::size_t first, std::size_t end,
                 const Statement& s) const {
-    const bool computes =
-        std::holds_alternative<Dot>(s.what) || std::holds_alternative<LoopNest>(s.what) ||
-        std::holds_alternative<Relayout>(s.what) || std::holds_alternative<Scalar>(s.what);
-    if (!computes || effects(l_, s).syncs) return false;
+    if (!computes(s)) return false;
     for (std::size_t i = first; i < end; ++i)
       if (depend(s, list[i])) return false;
     return true;
+  }
+
+  // Or repeats what does, for which it copies.
+  bool computes(const Statement& s, bool inside = false) const {
+    const bool alone = is_any<Dot, LoopNest, Relayout, Scalar>(s),
+               around = is_any<Loop, GridLoop>(s);
+    const bool of_loop = is_any<EnterWindow, When>(s) || is_copy(s);
+    if (!(alone || around || (inside && of_loop)) || effects(l_, s).syncs) return false;
+    bool all_do = true;
+    for_each_body(s, [&](const Statements& body) {
+      for (const Statement& inner : body) all_do = all_do && computes(inner, true);
+    });
+    return all_do;
+  }
+
+  static bool multiplies(const Statement& s) {
+    bool found = std::holds_alternative<Dot>(s.what);
+    for_each_body(s, [&](const Statements& body) {
+      for (const Statement& inner : body) found = found || multiplies(inner);
+    });
+    return found;
   }
 
   // Whether one of them changes what the other reads or changes.

@@ -1,11 +1,12 @@
-// sum + fold(x), carried through a loop with products, is a sum in parts that no thread shares:
-// threads add up by themselves in the loop, and meet once behind it.
+// sum + fold(x), carried through a loop, is a sum in parts that no thread shares: threads add up by
+// themselves in the loop, and meet once behind it. So are largest and smallest numbers.
 //
 // Of x, of which the result has fewer elements than there are threads, only so many are folded in
 // an iteration that the parts are of one thread each. Where others keep x in registers the parts
-// would be of other threads than have it: what is loaded for it is for products, beside it, alone.
+// would be of other threads than have it: what is loaded for it is for products beside it, or for
+// folds, alone.
 #include <algorithm>
-#include <array>
+#include <limits>
 #include <optional>
 #include <set>
 
@@ -24,11 +25,12 @@ using graph::Type;
 
 constexpr std::int64_t most_registers = 8;     // of parts, of a thread
 constexpr std::int64_t elements_together = 4;  // that a thread reads at once
+constexpr std::int64_t least_row = 32;         // elements of memory that neighbours read
 
 /// carry + fold(x), the fold with other dimensions of one element.
 struct Sum {
   ValueId add = graph::no_value, fold = graph::no_value;
-  std::size_t addend = 0;           // of the operands of `add`
+  std::size_t addend = 0;           // of the operands of `add`, which may be a Max or a Min
   std::vector<ValueId> moves = {};  // from the fold to the addend
 };
 
@@ -53,7 +55,8 @@ class Deferral {
   void visit(RegionId r) {
     for (const ValueId v : std::vector(g_[r].insts)) {
       for (const RegionId inner : g_[v].regions) visit(inner);
-      if (g_[v].op != Op::Loop || !multiplies(g_[v].regions[0])) continue;
+      if (g_[v].op != Op::Loop) continue;
+      multiplies_ = multiplies(g_[v].regions[0]);
       for (std::size_t c = 0; c < graph::LoopView::of(g_[v]).carries.size(); ++c) defer(v, c);
     }
   }
@@ -67,7 +70,7 @@ class Deferral {
     const std::optional<Sum> sum = sum_of(a, loop, carry);
     if (!sum) return;
     const std::optional<Parts> parts = parts_of(g_[sum->fold]);
-    if (!parts || !is_for_products(a, g_[sum->fold].args[0])) return;
+    if (!parts || !is_read_alone(a, sum->fold)) return;
     add_parts(loop, carry, *sum, *parts);
     changed_ = true;
   }
@@ -78,15 +81,26 @@ class Deferral {
     const ValueId before = body.params[repeated.first + carry];
     Sum sum{.add = body.yields[carry]};
     const Inst& add = g_[sum.add];
-    if (add.op != Op::Add || a.uses(sum.add) != 1 || a.uses(before) != 1) return {};
+    const Op fold = fold_by(add.op);
+    if (fold == Op::Add || a.uses(sum.add) != 1 || a.uses(before) != 1) return {};
     sum.addend = add.args[0] == before ? 1 : 0;
     if (add.args[1 - sum.addend] != before) return {};
     ValueId v = add.args[sum.addend];
     for (; is_move(v) && a.uses(v) == 1; v = g_[v].args[0]) sum.moves.push_back(v);
-    if (g_[v].op != Op::ReduceSum || a.uses(v) != 1) return {};
+    const DType t = g_[v].type.dtype;
+    const bool has_none = fold == Op::ReduceSum || t == f32 || t == f16 || t == bf16 || t == i32;
+    if (g_[v].op != fold || a.uses(v) != 1 || !has_none) return {};
     if (a.region[index(v)] != repeated.region) return {};
     sum.fold = v;
     return sum;
+  }
+
+  // The fold that an operation on two elements makes of many; Add: none.
+  static Op fold_by(Op op) {
+    return op == Op::Add   ? Op::ReduceSum
+           : op == Op::Max ? Op::ReduceMax
+           : op == Op::Min ? Op::ReduceMin
+                           : Op::Add;
   }
 
   bool is_move(ValueId v) const {
@@ -103,6 +117,7 @@ class Deferral {
     if (dimensions.size() != 1 || x.shape.size() > 2) return {};
     const auto d = static_cast<std::size_t>(dimensions[0]);
     const bool is_last = d + 1 == x.shape.size();
+    if (is_last && !multiplies_) return parts_of_rows(fold, x.shape);
     const std::int64_t along = x.shape[d], results = graph::element_count(fold.type.shape);
     const std::int64_t least = is_last ? elements_together : 1;
     const std::int64_t enough = l_.threads() * (is_last ? 1 : elements_together);
@@ -116,6 +131,63 @@ class Deferral {
     p.cut.insert(p.cut.begin() + dimensions[0] + 1, is_last ? along / parts : parts);
     p.dimension += is_last;
     return p;
+  }
+
+  // Of rows of memory neighbours stay neighbours: threads have vectors of them.
+  std::optional<Parts> parts_of_rows(const Inst& fold, const Extents& x) const {
+    const std::int64_t along = x.back(), results = graph::element_count(fold.type.shape);
+    std::int64_t width = 1;
+    while (results * width < most_registers * l_.threads() && along % (2 * width) == 0) width *= 2;
+    if (results * width < l_.threads() || results * width > most_registers * l_.threads() ||
+        width < std::min(least_row, along))
+      return {};
+    const auto d = static_cast<std::int64_t>(x.size()) - 1;
+    Parts p{.cut = x, .kept = x, .dimension = d, .part = d};
+    p.kept.back() = width;
+    p.cut.back() = along / width;
+    p.cut.push_back(width);
+    return p;
+  }
+
+  // Whether what it is computed of element by element is loaded, and for products, if there are
+  // any, or else for folds, alone.
+  bool is_read_alone(const Analysis& a, ValueId fold) const {
+    const ValueId x = g_[fold].args[0];
+    if (multiplies_) return g_[fold].op == Op::ReduceSum && is_for_products(a, x);
+    std::set<ValueId> seen;
+    std::vector<ValueId> stack{x};
+    bool loads = false;
+    while (!stack.empty()) {
+      const ValueId v = stack.back();
+      stack.pop_back();
+      if (!seen.insert(v).second || g_[v].type.shape != g_[x].type.shape) continue;
+      loads |= g_[v].op == Op::Load;
+      if (g_[v].op == Op::Constant || g_[v].op == Op::Load) continue;
+      if (!graph::is_elementwise(g_[v].op) && g_[v].op != Op::Broadcast) return false;
+      stack.insert(stack.end(), g_[v].args.begin(), g_[v].args.end());
+    }
+    return loads && std::ranges::all_of(seen, [&](ValueId v) {
+             return g_[v].op == Op::Constant || g_[v].type.shape != g_[x].type.shape ||
+                    is_folded(a, v);
+           });
+  }
+
+  // Whether nothing but folds becomes of it, element by element.
+  bool is_folded(const Analysis& a, ValueId v) const {
+    std::set<ValueId> seen;
+    std::vector<ValueId> stack{v};
+    while (!stack.empty()) {
+      const ValueId next = stack.back();
+      stack.pop_back();
+      if (!seen.insert(next).second) continue;
+      if (!a.yielded[index(next)].empty()) return false;
+      for (const ValueId u : a.users[index(next)]) {
+        if (graph::is_fold(g_[u].op) || g_[u].op == Op::Reshape) continue;
+        if (!graph::is_elementwise(g_[u].op)) return false;
+        stack.push_back(u);
+      }
+    }
+    return true;
   }
 
   // Whether what it is computed of element by element is loaded, for products and for it alone.
@@ -149,7 +221,7 @@ class Deferral {
     const Type folded = g_[sum.fold].type;
     const ValueId cut = g_.add({Op::Reshape, Type::value(t, p.cut), {}, {x}, {}}, at);
     insert_before(g_, cut, sum.fold);
-    g_[sum.fold] = {Op::ReduceSum, kept, {{p.dimension}, 0}, {cut}, {}};
+    g_[sum.fold] = {g_[sum.fold].op, kept, {{p.dimension}, 0}, {cut}, {}};
     g_[sum.add].args[sum.addend] = sum.fold;
     g_[sum.add].type = kept;
     const graph::Repeated repeated = graph::Repeated::of(g_[loop]);
@@ -157,9 +229,9 @@ class Deferral {
     const std::span<const ValueId> carries = graph::LoopView::of(g_[loop]).carries;
     const ValueId begin = carries[carry];
     const auto place = static_cast<std::size_t>(&carries[carry] - g_[loop].args.data());
-    const ValueId zeros = g_.add({Op::Constant, kept, {}, {}, {}}, at);
-    insert_before(g_, zeros, loop);
-    g_[loop].args[place] = zeros;
+    const ValueId none = g_.add({Op::Constant, kept, {{}, none_of(sum.fold)}, {}, {}}, at);
+    insert_before(g_, none, loop);
+    g_[loop].args[place] = none;
     const Analysis a(g_);
     for (const ValueId get : a.users[index(loop)])
       if (g_[get].op == Op::Get && graph::result_of(g_[get]) == carry)
@@ -179,17 +251,28 @@ class Deferral {
       return last = v;
     };
     g_[get].type = Type::value(folded.dtype, p.kept);
-    ValueId v = add({Op::ReduceSum, folded, {{p.part}, 0}, {get}, {}});
+    ValueId v = add({g_[sum.fold].op, folded, {{p.part}, 0}, {get}, {}});
     for (auto move = sum.moves.rbegin(); move != sum.moves.rend(); ++move) {
       Inst i = g_[*move];
       i.args = {v};
       v = add(std::move(i));
     }
-    if (!is_zero(begin)) v = add({Op::Add, whole, {}, {begin, v}, {}});
+    const bool begins_with_none =
+        g_[begin].op == Op::Constant && g_[begin].attr.bits == none_of(sum.fold);
+    if (!begins_with_none) v = add({g_[sum.add].op, whole, {}, {begin, v}, {}});
     replace(get, v);
   }
 
-  bool is_zero(ValueId v) const { return g_[v].op == Op::Constant && g_[v].attr.bits == 0; }
+  // The number that a fold of nothing is.
+  std::uint64_t none_of(ValueId fold) const {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    constexpr std::uint64_t sign = std::uint64_t{1} << 31;
+    const DType t = g_[fold].type.dtype;
+    if (g_[fold].op == Op::ReduceSum) return 0;
+    const bool is_max = g_[fold].op == Op::ReduceMax;
+    if (t == i32) return is_max ? sign : sign - 1;
+    return graph::to_bits(t, is_max ? -infinity : infinity);
+  }
 
   void insert_behind(ValueId v, ValueId before, RegionId r) {
     std::vector<ValueId>& insts = g_[r].insts;
@@ -207,6 +290,7 @@ class Deferral {
 
   Program& l_;
   Graph& g_;
+  bool multiplies_ = false;  // in the loop
   bool changed_ = false;
 };
 

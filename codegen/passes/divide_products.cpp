@@ -43,14 +43,27 @@ class DividedProducts {
     if (loaded == 0 || (loaded == 1 && !division_.computed)) return;
     const graph::Type operand = g_[view.a].type;
     const std::int64_t k = operand.shape[along_k(view, 0)];
+    const Cut cut = cut_of(k, operand.dtype);
+    if (cut.parts() < 2) return;
+    most_ = std::max(most_, cut.parts());
+    loaded == 2 ? repeat(dot, cut) : unroll(dot, cut);
+  }
+
+  /// Parts of so many elements of K, and what is left behind them.
+  struct Cut {
+    std::int64_t whole = 1, size = 0, rest = 0;
+    std::int64_t parts() const { return whole + (rest > 0 ? 1 : 0); }
+  };
+
+  // Into equal parts, or else into some of whole steps and a shorter one.
+  Cut cut_of(std::int64_t k, DType t) const {
+    const std::int64_t step = std::max<std::int64_t>(1, least_part_bytes / t.bytes());
     std::int64_t parts = division_.parts;
-    const auto fits = [&] {
-      return k % parts == 0 && k / parts * operand.dtype.bytes() % least_part_bytes == 0;
-    };
-    while (parts > 1 && !fits()) --parts;
-    if (parts < 2) return;
-    most_ = std::max(most_, parts);
-    loaded == 2 ? repeat(dot, parts, k / parts) : unroll(dot, parts, k / parts);
+    while (parts > 1 && (k % parts != 0 || k / parts % step != 0)) --parts;
+    const std::int64_t size = round_up(cdiv(k, std::int64_t{division_.parts}), step);
+    const Cut equal{.whole = parts, .size = k / parts},
+        unequal{.whole = k / size, .size = size, .rest = k % size};
+    return 2 * equal.parts() > division_.parts || unequal.parts() < 2 ? equal : unequal;
   }
 
   // Whether a load reads the same wherever it stands, all of what it views.
@@ -72,19 +85,25 @@ class DividedProducts {
     return adds && a_.region[index(users[0])] == a_.region[index(dot)] ? users[0] : graph::no_value;
   }
 
-  // A loop over the parts. What is added to the product is where its sum begins.
-  void repeat(ValueId dot, std::int64_t parts, std::int64_t k) {
+  // A loop over the parts, and the rest behind it. What is added to the product is where its sum
+  // begins.
+  void repeat(ValueId dot, const Cut& cut) {
     const Location at = g_.location(dot);
     const ValueId sum = sum_with(dot);
     const bool added = sum != graph::no_value && g_[sum].op == Op::Add;
-    const graph::RegionId body = part(dot, k);
+    const graph::RegionId body = part(dot, cut.size);
     instead_of(added ? sum : dot, dot, [&](Builder& b) {
       const ValueId begin = added ? g_[sum].args[g_[sum].args[0] == dot ? 1 : 0]
                                   : b.constant(g_[dot].type.dtype, 0, g_[dot].type.shape, at);
-      const ValueId low = b.constant(i32, 0, {}, at), high = b.constant(i32, parts, {}, at);
+      const ValueId low = b.constant(i32, 0, {}, at), high = b.constant(i32, cut.whole, {}, at);
       const ValueId loop = b.add(Op::Loop, {low, high, begin}, {body}, {{1, 1}, 0}, at);
-      return b.add(Op::Get, {loop}, {{0}, 0}, {}, at);
+      const ValueId all = b.add(Op::Get, {loop}, {{0}, 0}, {}, at);
+      return cut.rest > 0 ? b.elementwise(Op::Add, {all, rest(b, dot, cut)}, at) : all;
     });
+  }
+
+  ValueId rest(Builder& b, ValueId dot, const Cut& cut) {
+    return product(b, dot, {.start = cut.whole * cut.size, .size = cut.rest});
   }
 
   graph::RegionId part(ValueId dot, std::int64_t k) {
@@ -100,18 +119,21 @@ class DividedProducts {
   }
 
   // The parts one behind the other, each added to those before.
-  void unroll(ValueId dot, std::int64_t parts, std::int64_t k) {
+  void unroll(ValueId dot, const Cut& cut) {
     const ValueId sum = sum_with(dot);
     instead_of(sum == graph::no_value ? dot : sum, dot, [&](Builder& b) {
-      ValueId all = product(b, dot, {.size = k});
+      ValueId all = product(b, dot, {.size = cut.size});
       if (sum != graph::no_value) {
         std::vector<ValueId> args = g_[sum].args;
         std::ranges::replace(args, dot, all);
         all = b.elementwise(g_[sum].op, std::move(args), g_.location(sum));
       }
-      for (std::int64_t i = 1; i < parts; ++i)
-        all = b.elementwise(Op::Add, {all, product(b, dot, {.start = i * k, .size = k})},
-                            g_.location(dot));
+      const auto add = [&](ValueId part) {
+        all = b.elementwise(Op::Add, {all, part}, g_.location(dot));
+      };
+      for (std::int64_t i = 1; i < cut.whole; ++i)
+        add(product(b, dot, {.start = i * cut.size, .size = cut.size}));
+      if (cut.rest > 0) add(rest(b, dot, cut));
       return all;
     });
   }

@@ -123,7 +123,7 @@ class RowDivisions {
     std::vector<Around> loops;
     for (int d = 0; d < rank_; ++d) {
       const auto at = static_cast<std::size_t>(d);
-      const bool rolled = at < p_.rolled.size() && p_.rolled[at];
+      const bool rolled = at < p_.rolled.size() && p_.rolled[at] > 0;
       if (p_.layout.repetitions(d) > 1)
         loops.push_back({d, p_.layout.repetitions(d), !rolled && !changing[at] && !ends(d)});
     }

@@ -316,7 +316,7 @@ bool Elements::has_later_vectors() const {
   const int d = layout_.rank() - 1;
   if (nest_ == nullptr || d < 0) return false;
   const auto at = static_cast<std::size_t>(d);
-  const bool rolled = at < nest_->rolled.size() && nest_->rolled[at];
+  const bool rolled = at < nest_->rolled.size() && nest_->rolled[at] > 0;
   const Depends on = e_.depends(coordinates_[at]);
   return vector_ > 1 && !rolled && layout_.pads(d) && nest_->valid[at] == layout_.domain[at] &&
          layout_.domain[at] % vector_ == 0 && layout_.tile(d) <= layout_.domain[at] &&

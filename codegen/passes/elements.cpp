@@ -35,7 +35,8 @@ std::int64_t elements_in_text(const LoopNest& p) {
   std::int64_t elements = std::int64_t{1} << p.layout.reg.size();
   for (int d = 0; d < p.layout.rank(); ++d) {
     const auto at = static_cast<std::size_t>(d);
-    if (at >= p.rolled.size() || !p.rolled[at]) elements *= p.layout.repetitions(d);
+    const bool rolled = at < p.rolled.size() && p.rolled[at] > 0;
+    elements *= rolled ? p.rolled[at] : p.layout.repetitions(d);
   }
   return elements;
 }
@@ -273,6 +274,9 @@ ExprId Elements::read(StorageId storage, const Coordinates& c, const DimMap& map
   if (!s.in_shared()) return held_value(storage, map);
   const Key key = key_of(first_storage + static_cast<std::uint32_t>(storage.number()), c);
   if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
+  if (!partial)
+    if (const ExprId element = in_matrices(storage, map); element != no_expr)
+      return memo_[key] = element;
   Address a = storage_address(storage, c);
   if (s.shared().skewed) {
     Coordinates row = c;

@@ -47,6 +47,8 @@ class Elements : protected Addresses {
   virtual ExprId reciprocal(std::uint32_t) { return thread::no_expr; }
   /// What a storage holds that is not in shared memory.
   virtual ExprId held_value(StorageId storage, const DimMap& map) = 0;
+  /// An element of a storage in shared memory that the nest has as matrices; no_expr: it has none.
+  virtual ExprId in_matrices(StorageId, const DimMap&) { return thread::no_expr; }
   /// The element at `a`; with it the others of its vector where they stand together.
   virtual ExprId access(const Address& a, const DimMap& map, ExprId mask) = 0;
   /// A load of an element, when its mask is known.

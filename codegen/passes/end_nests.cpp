@@ -355,7 +355,7 @@ LengthCases find_cases(const Program& l) {
   int nests = 0;
   for (auto s = first; s != all.end(); ++s)
     if (const LoopNest* const p = nest(*s)) {
-      if (std::ranges::find(p->rolled, true) != p->rolled.end()) return {};
+      if (std::ranges::any_of(p->rolled, [](int n) { return n > 0; })) return {};
       operations += elements_in_text(*p) * operations_of(l, *p);
       const LengthCases own = cases_of(*p);
       nests += own.tile == cases.tile && own.tiles == cases.tiles &&

@@ -72,6 +72,14 @@ bool asks_last(const Graph& g, ValueId condition, int axis) {
   return g.mapping.has_static_size(at) && n->offset == g.mapping.grid[at].value() - 1;
 }
 
+bool runs_last(const Graph& g, graph::RegionId region, int axis) {
+  for (const graph::Body& b : g.bodies)
+    for (const ValueId when : g[b.region].insts)
+      if (g[when].op == Op::When && g[when].regions[0] == region)
+        return asks_last(g, g[when].args[0], axis);
+  return false;
+}
+
 namespace {
 
 // `enters`: whether a value is one of those that the root is computed of.

@@ -10,6 +10,10 @@ bool asks_first(const graph::Graph& g, graph::ValueId condition, int axis);
 /// In the last one.
 bool asks_last(const graph::Graph& g, graph::ValueId condition, int axis);
 
+/// Whether the region is that of a condition in a body's own one, which holds in the last iteration
+/// of the axis alone.
+bool runs_last(const graph::Graph& g, graph::RegionId region, int axis);
+
 /// Whether the value is computed, where it is not read of a storage, of the number of the
 /// iteration.
 bool asks_for_axis(const lowered::Program& l, graph::ValueId value, int axis);

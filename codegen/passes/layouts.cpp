@@ -22,6 +22,7 @@
 #include "codegen/passes/access_model.hpp"
 #include "codegen/passes/layouts.hpp"
 #include "codegen/passes/passes.hpp"
+#include "codegen/passes/register_slices.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -33,6 +34,7 @@ using layout::Layout;
 
 constexpr std::int64_t max_unrolled_registers = 64;  // longer nests become run-time loops
 constexpr std::int64_t max_unrolled_operations = 1024;
+constexpr std::int64_t most_together = 8;          // iterations of one, in its text
 constexpr std::int64_t max_unrolled_reads = 4096;  // operations of nests that read registers
 constexpr std::int64_t most_folded = 64;  // elements, by a thread alone, of which its text has each
 constexpr std::size_t max_candidates = 10, max_offered = 14;  // of a variable, of those around it
@@ -210,10 +212,15 @@ class Assignment {
 
   // Offers either side of a read the layouts of the other.
   void exchange(const Read& r, std::size_t most) {
-    if (is_opaque(r.map)) return;
     const Storage& s = l_.storages[r.storage];
     Variable& nest = variables_[find(r.nest->variable)];
     Variable& source = variables_[find(s.variable)];
+    if (const auto slice = register_slice(l_, *r.nest); slice && nest.pin.domain.empty()) {
+      for (const Layout& c : std::vector<Layout>(source.candidates))
+        if (const auto part = layout_of_slice(c, *slice)) add_candidate(nest, *part, most);
+      return;
+    }
+    if (is_opaque(r.map)) return;
     if (nest.pin.domain.empty())
       for (const Layout& c : std::vector<Layout>(source.candidates)) {
         const Layout have = s.dropped.empty() ? c : layout::drop(c, s.dropped);
@@ -338,6 +345,8 @@ class Assignment {
   double move_cost(const Storage& s, const Layout& source, const Layout& nest,
                    const Read& r) const {
     const double through_memory = 60 + 8.0 * issued(nest);
+    if (const auto slice = register_slice(l_, *r.nest))
+      return layout_of_slice(source, *slice) == nest ? 0 : through_memory;
     if (is_opaque(r.map) || is_padded(*r.nest, r.map)) return through_memory;
     const Layout have = s.dropped.empty() ? source : layout::drop(source, s.dropped);
     const Layout need = project(nest, r.map);
@@ -480,28 +489,58 @@ class Assignment {
   // Rolls the loops over repetitions, reduced dimensions first, until the nest is short enough.
   void decide_loops(LoopNest& p) {
     const Layout& l = p.layout;
-    p.rolled.assign(static_cast<std::size_t>(l.rank()), false);
+    p.rolled.assign(static_cast<std::size_t>(l.rank()), 0);
     std::int64_t size = l.registers() * widest(p);
     const bool brief = size * operations(p) <= max_unrolled_operations;
     if (fills_registers(p.sink) || (size <= max_unrolled_registers && brief)) return;
     const std::vector<bool> held = held_dimensions(p);
     const auto roll = [&](int d) {
       if (l.repetitions(d) == 1 || held[static_cast<std::size_t>(d)]) return;
-      p.rolled[d] = true;
+      p.rolled[d] = 1;
       size /= l.repetitions(d);
     };
+    roll_dimensions(p, size, roll);
+    stand_together(p, size);
+  }
+
+  void roll_dimensions(LoopNest& p, const std::int64_t& size, const auto& roll) {
+    const Layout& l = p.layout;
     if (const Reduce* fold = std::get_if<Reduce>(&p.sink)) {
       for (const int d : fold->reduced) roll(d);
       const Layout result = layout::drop(l, fold->reduced);
       const bool few = result.registers() <= Reduce::most_registers;
       // Where registers are read along what is folded, no loop is shorter.
+      const std::vector<bool> held = held_dimensions(p);
       const auto is_held = [&](int d) { return held[static_cast<std::size_t>(d)]; };
       const bool reads_registers = std::ranges::any_of(fold->reduced, is_held);
       if (few && size <= (reads_registers ? 8 : 2) * max_unrolled_registers) return;
       if (!few) share_result(*fold);
     }
     for (int d = 0; d < l.rank(); ++d)
-      if (!p.rolled[d]) roll(d);
+      if (p.rolled[d] == 0) roll(d);
+  }
+
+  // Of the innermost run-time loop a few iterations stand in its text together, so that their loads
+  // are under way together.
+  void stand_together(LoopNest& p, std::int64_t size) const {
+    if (std::holds_alternative<Scan>(p.sink)) return;
+    int innermost = -1;
+    for (int d = 0; d < p.layout.rank(); ++d)
+      if (p.rolled[d] > 0 && (innermost < 0 || is_folded(p, d) || !is_folded(p, innermost)))
+        innermost = d;
+    if (innermost < 0) return;
+    const std::int64_t repetitions = p.layout.repetitions(innermost);
+    std::int64_t together = most_together;
+    while (together > 1 && (together * size > max_unrolled_registers ||
+                            together * size * operations(p) > max_unrolled_operations ||
+                            repetitions % together != 0))
+      together /= 2;
+    p.rolled[innermost] = static_cast<int>(together);
+  }
+
+  static bool is_folded(const LoopNest& p, int d) {
+    const Reduce* const fold = std::get_if<Reduce>(&p.sink);
+    return fold != nullptr && std::ranges::find(fold->reduced, d) != fold->reduced.end();
   }
 
   // Dimensions along which the nest reads registers, which no run-time loop can index. None where

@@ -17,6 +17,7 @@ void split_sums(Program& l);
 void bound_axes(Program& l);
 void divide_stores(Program& l);
 void defer_folds(Program& l);
+void move_slices(Program& l);
 void move_reshapes(Program& l);
 void legalize_dot_operands(Program& l);
 void legalize_async_copies(Program& l);

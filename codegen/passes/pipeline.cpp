@@ -87,7 +87,7 @@ class Pipelines {
 
   void visit(Statements& list, const char* why) {
     for (std::size_t i = 0; i < list.size(); ++i) {
-      if (why != nullptr && given_ != 1 && begins_copies(list, i))
+      if (why != nullptr && given_ != 1 && begins_copies(list, i) && is_awaited_soon(list, i))
         tell_not_pipelined(l_, copies_at(list, i), why);
       const char* const inside = obstacle(list[i], why);
       loops_around_ += repeats(list[i]);
@@ -102,6 +102,19 @@ class Pipelines {
       else if (Loop* loop = std::get_if<Loop>(&list[i].what))
         i += build(list, i, {.body = &loop->body, .loop = loop->inst, .unrolled = &loop->ring});
     }
+  }
+
+  // Whether no loop stands between copies and those who read what they bring.
+  bool is_awaited_soon(const Statements& list, std::size_t first) const {
+    const std::vector<StorageId> filled = filled_by(l_, copies_at(list, first));
+    const auto reads_it = [&](const Effect& e) {
+      return e.reads() && e.storage && std::ranges::count(filled, e.storage) > 0;
+    };
+    for (std::size_t i = end_of_copies(list, first); i < list.size(); ++i) {
+      if (any_effect(l_, list[i], reads_it)) return true;
+      if (repeats(list[i])) return false;
+    }
+    return true;
   }
 
   // Whether a producer that goes through the list may go into the statement.

@@ -112,6 +112,7 @@ class Placement {
     if (inst.op == Op::LayoutCast) return keep_as_said(v);
     if (must_be_whole(v) || multiplies(v) || (!in_place && worth_spreading(v)))
       return keep(v, Registers{});
+    if (is_slice_of_products(v)) return keep(v, Registers{});
     if (in_place || inlined_.contains(v) || !worth_keeping(v)) return;
     keep(v, Registers{});
     if (graph::is_elementwise(g_[v].op)) kept_.push_back(v);
@@ -135,6 +136,21 @@ class Placement {
     int last = -1;
     for (const Evaluation& sink : sinks_[index(v)]) last = std::max(last, sink.position);
     return last;
+  }
+
+  // Of a value that is whole, by columns of the matrices that tensor cores make: of these each
+  // thread has some, so that the slice is some of its registers.
+  bool is_slice_of_products(ValueId v) const {
+    constexpr std::int64_t columns = 8;
+    const Inst& i = g_[v];
+    if (i.op != Op::Slice || i.type.shape.size() != 2 || !must_always_be_whole(g_[i.args[0]]) ||
+        !is_of_products(g_, i.args[0]))
+      return false;
+    const graph::SliceView at = graph::SliceView::of(i);
+    return i.type.shape[0] == g_[i.args[0]].type.shape[0] &&
+           at.strides == std::vector<std::int64_t>{1, 1} && at.starts[1] % columns == 0 &&
+           i.type.shape[1] % columns == 0 &&
+           registers_estimate(i.type, l_.threads()) <= max_kept_registers;
   }
 
   // A product's accumulators are distributed even if there is only one.
@@ -316,7 +332,8 @@ class Placement {
            fits_registers(l_, g_[v].type, max_whole_registers);
   }
 
-  // Of what is broadcast the operand is kept, which is less.
+  // Of what is broadcast the operand is kept, which is less. What is computed of elements of
+  // products can take their place.
   bool worth_keeping(ValueId v) {
     if (g_[v].op == Op::Broadcast || is_known_at_times(v)) return false;
     const auto& s = sinks_[index(v)];
@@ -325,7 +342,7 @@ class Placement {
       repeated |= sink.loop != a_.loop[index(v)] || sink.around != l_.around[v];
     return repeated && cost(v, cheap_operations + 1) > cheap_operations &&
            fits_registers(l_, g_[v].type,
-                          follows_product(v) ? max_accumulators : max_kept_registers);
+                          is_of_products(g_, v) ? max_accumulators : max_kept_registers);
   }
 
   // Whether v is a condition on elements that the number of an iteration decides for whole blocks:
@@ -356,20 +373,6 @@ class Placement {
     const auto axes = static_cast<std::size_t>(l_.around[v]);
     if (axes == 0 || l_.sequential_axes[axes - 1] == programs_axis) return {};
     return IterationNumber{.axis = l_.sequential_axes[axes - 1]};
-  }
-
-  // Whether v is computed of the elements of a product, one by one: it can take their place.
-  bool follows_product(ValueId v) const {
-    constexpr int most_looked_at = 64;
-    std::vector<ValueId> stack{v};
-    for (int seen = 0; !stack.empty() && seen < most_looked_at; ++seen) {
-      const Inst& i = g_[stack.back()];
-      stack.pop_back();
-      if (i.type.shape != g_[v].type.shape) continue;
-      if (i.op == Op::Dot) return true;
-      if (graph::is_elementwise(i.op)) stack.insert(stack.end(), i.args.begin(), i.args.end());
-    }
-    return false;
   }
 
   // An elementary function takes longer than to move its result. Where a user repeats v along a
@@ -458,7 +461,9 @@ class Placement {
   // copies of theirs, can bring to shared memory meanwhile: its place there. All of a region, or
   // nothing: of each there are two.
   std::optional<Shared> fetched_ahead(ValueId v) {
-    if (g_[v].op != Op::Load || l_.uses[v] == 0 || !repeats_product(v)) return {};
+    if (g_[v].op != Op::Load || l_.uses[v] == 0) return {};
+    if (is_read_beside_sums(v)) return has_room_beside_sums() ? room_of_fetch(v) : std::nullopt;
+    if (!repeats_product(v)) return {};
     // mma.sync reads operands of shared memory many times: what is no narrower than those, and
     // comes by way of there, takes more of its bandwidth than there is.
     if (!multiplying().at(a_.region[index(v)]) && g_[v].type.dtype.bytes() > 1) return {};
@@ -467,6 +472,52 @@ class Placement {
     const auto [known, is_new] = fetches_all_.try_emplace(a_.region[index(v)]);
     if (is_new) known->second = has_room(known->first);
     return known->second ? room : std::nullopt;
+  }
+
+  // What is read once, beside elements of products of wgmma, of which a thread has few neighbours
+  // in a row.
+  bool is_read_beside_sums(ValueId v) {
+    constexpr std::int64_t least_bytes = 8 << 10;
+    const graph::Type& t = g_[v].type;
+    if (g_[v].op != Op::Load || l_.uses[v] == 0 || a_.loop[index(v)] >= 0 ||
+        (is_repeated(v) && !comes_last(v)) || t.shape.size() != 2 ||
+        bytes_of(t.dtype, t.shape) < least_bytes)
+      return false;
+    const bool by_wgmma =
+        std::ranges::any_of(multiplying(), [](const auto& region) { return region.second; });
+    return by_wgmma && is_operand_beside_products(v);
+  }
+  // For all of it, with a few slots of the products' operands; where one program's results leave
+  // while the next one's are computed, for these, too.
+  bool has_room_beside_sums() {
+    constexpr std::int64_t least_slots = 3;
+    if (room_beside_sums_) return *room_beside_sums_;
+    Checked bytes = 0;
+    std::int64_t largest = 0;
+    for (const ValueId v : a_.order) {
+      if (!is_read_beside_sums(v)) continue;
+      const std::int64_t of_block = bytes_of(g_[v].type.dtype, g_[v].type.shape);
+      largest = std::max(largest, of_block);
+      bytes = bytes + of_block;
+    }
+    if (g_.persistent) bytes = bytes + largest;
+    for (const auto& [region, by_wgmma] : multiplying()) {
+      const Staging operands = operands_in(region);
+      bytes = bytes + operands.before + operands.anew * least_slots;
+    }
+    room_beside_sums_ = bytes.within(0, l_.machine.max_shared_bytes);
+    return *room_beside_sums_;
+  }
+
+  // Behind all iterations of the innermost axis.
+  bool comes_last(ValueId v) const {
+    return runs_last(g_, a_.region[index(v)], l_.sequential_axes.back());
+  }
+  bool is_operand_beside_products(ValueId v) const {
+    return std::ranges::any_of(a_.users[index(v)], [&](ValueId u) {
+      return graph::is_elementwise(g_[u].op) &&
+             (is_of_products(g_, u) || is_operand_beside_products(u));
+    });
   }
 
   std::optional<Shared> room_of_fetch(ValueId v) {
@@ -500,24 +551,37 @@ class Placement {
            !g_.repeats(g_[load].args[0]);
   }
 
+  // Bytes of shared memory that an iteration fills, and those that are filled before.
+  struct Staging {
+    Checked anew = 0, before = 0;
+  };
+
   // For what is fetched in an iteration twice, beside operands that are staged before.
   bool has_room(graph::RegionId region) {
-    std::int64_t once = 0, twice = 0;
+    Staging all = operands_in(region);
+    for (const ValueId v : a_.order)
+      if (a_.region[index(v)] == region && room_of_fetch(v))
+        all.anew = all.anew + bytes_of(g_[v].type.dtype, g_[v].type.shape);
+    return (all.before + all.anew * 2).within(0, l_.machine.max_shared_bytes);
+  }
+
+  Staging operands_in(graph::RegionId region) {
+    Staging all;
     std::set<Operand> staged;
     for (const ValueId v : a_.order) {
-      if (a_.region[index(v)] != region) continue;
-      if (room_of_fetch(v)) twice += bytes_of(g_[v].type.dtype, g_[v].type.shape);
-      if (g_[v].op != Op::Dot) continue;
+      if (a_.region[index(v)] != region || g_[v].op != Op::Dot) continue;
       for (const Operand& o : operands(v)) {
         const bool held =
             o.value == g_[v].args[0] && takes_registers(l_, product(l_, v).first, o.value, o.shape);
         if (held || !staged.insert(o).second) continue;
         const bool copied = a_.loop_between(o.value, v) == graph::no_value && is_copied(o.value);
-        (copied ? twice : once) += bytes_of(g_[o.value].type.dtype, o.shape);
+        Checked& bytes = copied ? all.anew : all.before;
+        bytes = bytes + bytes_of(g_[o.value].type.dtype, o.shape);
       }
     }
-    return once + 2 * twice <= l_.machine.max_shared_bytes;
+    return all;
   }
+
   // Rather than computed.
   bool is_copied(ValueId operand) const {
     const Inst& i = g_[operand];
@@ -642,6 +706,7 @@ class Placement {
   std::set<ValueId> sums_;             // with products that are added to them
   std::map<ValueId, std::vector<Operand>> operands_;  // of products
   std::map<graph::RegionId, bool> fetches_all_;
+  std::optional<bool> room_beside_sums_;
   std::optional<std::map<graph::RegionId, bool>> multiplying_;
   std::optional<std::set<graph::RegionId>> waiting_;
   std::map<int, std::vector<int>> writes_;  // their positions, by alias class, in program order

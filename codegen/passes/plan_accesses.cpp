@@ -35,7 +35,7 @@ bool streams(const Program& l, const LoopNest& p) {
 // The nest in little text: element by element, neighbours in a warp being neighbours in memory.
 LoopNest by_elements(LoopNest p) {
   p.layout = layout::strided(p.domain, 1, p.layout.threads(), p.layout.warps());
-  p.rolled.assign(p.domain.size(), true);
+  p.rolled.assign(p.domain.size(), 1);
   p.divided.clear();  // no rows in a thread
   p.loops.clear();
   p.row_loops = 0;

@@ -1,6 +1,7 @@
 #include "codegen/passes/products.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "codegen/base/format.hpp"
 #include "codegen/layout/constructors.hpp"
@@ -41,6 +42,39 @@ double clocks_of_mma(std::int64_t m, std::int64_t n, int num_warps) {
 }
 
 }  // namespace
+
+std::vector<ValueId> held_before(const graph::Graph& g, ValueId v) {
+  const graph::Inst& i = g[v];
+  if (i.op == graph::Op::Get && g[i.args[0]].op == graph::Op::Loop) {
+    const graph::Repeated loop = graph::Repeated::of(g[i.args[0]]);
+    return {g[loop.region].yields[graph::result_of(i)]};
+  }
+  if (i.op == graph::Op::Slice) return {i.args[0]};
+  if (i.op != graph::Op::Load) return {};
+  std::vector<ValueId> stored;
+  for (const graph::Inst& store : g.insts)
+    if (store.op == graph::Op::Store && g.root(store.args[0]) == g.root(i.args[0]))
+      stored.push_back(graph::MemoryView::of(store).value);
+  return stored;
+}
+
+bool is_of_products(const graph::Graph& g, ValueId value) {
+  constexpr std::size_t most_looked_at = 128;
+  std::vector<ValueId> left{value};
+  std::set<ValueId> seen{value};
+  const auto look_at = [&](ValueId v, bool alike) {
+    if (alike && seen.insert(v).second) left.push_back(v);
+  };
+  while (!left.empty() && seen.size() <= most_looked_at) {
+    const ValueId v = left.back();
+    left.pop_back();
+    if (g[v].op == graph::Op::Dot) return true;
+    if (graph::is_elementwise(g[v].op))
+      for (const ValueId a : g[v].args) look_at(a, g[a].type.shape == g[v].type.shape);
+    for (const ValueId before : held_before(g, v)) look_at(before, true);
+  }
+  return false;
+}
 
 WarpGrid choose_warps(int num_warps, std::int64_t m, std::int64_t n) {
   WarpGrid best;

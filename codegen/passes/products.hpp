@@ -2,6 +2,7 @@
 #pragma once
 
 #include <utility>
+#include <vector>
 
 #include "codegen/passes/passes.hpp"
 
@@ -21,6 +22,12 @@ WarpGrid choose_warps(int num_warps, std::int64_t m, std::int64_t n);
 bool lacks_registers_for_wgmma(const Program& l, const graph::Inst& dot);
 /// The fewest warps of a program in which wgmma computes the product; 0: none.
 int warps_that_take_wgmma(const Program& l, const graph::Inst& dot);
+
+/// What a value was at the end of a loop's iteration, when somebody stored it, or before it was
+/// sliced: nothing of what is no more than computed.
+std::vector<ValueId> held_before(const graph::Graph& g, ValueId v);
+/// Whether elements of products give those of the value, each that of one.
+bool is_of_products(const graph::Graph& g, ValueId value);
 
 /// A product without operands, and the layout of its accumulators.
 std::pair<Dot, layout::Layout> product(const Program& l, ValueId dot);

@@ -4,11 +4,13 @@
 // Precondition: each nest has its layout, and each storage in registers the one of who fills it.
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "codegen/layout/transfer.hpp"
 #include "codegen/lowered/effects.hpp"
 #include "codegen/passes/layouts.hpp"
 #include "codegen/passes/passes.hpp"
+#include "codegen/passes/register_slices.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -32,15 +34,42 @@ class Relayouts {
 
  private:
   void repair(Statements& list) {
+    const std::map<StorageId, StorageId> before = copies_;
     Statements out;
     for (Statement& s : list) {
+      if (repeats(s)) forget_written(s);
       for_each_body(s, [&](Statements& body) { repair(body); });
+      if (const auto renamed = renamed_slice(s)) s.what = *renamed;
       // Others take storages as they are.
       if (LoopNest* const p = std::get_if<LoopNest>(&s.what)) repair(*p, out);
       if (Scalar* const x = std::get_if<Scalar>(&s.what)) repair(*x, out);
+      forget_written(s);
       out.push_back(std::move(s));
     }
     list = std::move(out);
+    copies_ = before;
+  }
+
+  // Of what is written, copies are of what it was.
+  void forget_written(const Statement& s) {
+    std::erase_if(copies_, [&](const auto& copy) {
+      return any_effect(l_, s,
+                        [&](const Effect& e) { return e.writes() && e.storage == copy.first; });
+    });
+  }
+
+  // Of a nest that slices what its threads have.
+  std::optional<Relayout> renamed_slice(const Statement& s) const {
+    const LoopNest* const p = std::get_if<LoopNest>(&s.what);
+    const auto slice = p != nullptr ? register_slice(l_, *p) : std::nullopt;
+    if (!slice) return {};
+    const Storage& whole = l_.storages[slice->of];
+    const Layout& from = whole.registers().layout;
+    if (layout_of_slice(from, *slice) != p->layout) return {};
+    const StorageId to = std::get<Assign>(p->sink).storage;
+    return Relayout{.from = slice->of,
+                    .to = to,
+                    .plan = plan_of_slice(from, p->layout, *slice, whole.dtype.bytes())};
   }
 
   static bool is_redirected(const Redirects& all, StorageId from, const DimMap& map) {
@@ -83,10 +112,16 @@ class Relayouts {
   }
 
   static bool varies_in_loop(const LoopNest& p, const DimMap& map) {
-    return std::any_of(map.begin(), map.end(), [&](int d) { return d >= 0 && p.rolled[d]; });
+    return std::any_of(map.begin(), map.end(), [&](int d) { return d >= 0 && p.rolled[d] > 0; });
   }
 
   StorageId copy_to_shared(StorageId from, Statements& out) {
+    const auto [known, is_new] = copies_.try_emplace(from);
+    if (is_new) known->second = new_copy(from, out);
+    return known->second;
+  }
+
+  StorageId new_copy(StorageId from, Statements& out) {
     Storage s = l_.storages[from];
     s.in = Shared{.row_stride = s.shape.empty() ? 1 : s.shape.back()};
     s.variable = {};
@@ -95,7 +130,7 @@ class Relayouts {
                   .domain = l_.storages[from].shape,
                   .valid = l_.storages[from].shape,
                   .layout = l_.storages[from].registers().layout};
-    copy.rolled.assign(copy.domain.size(), false);
+    copy.rolled.assign(copy.domain.size(), 0);
     out.push_back({std::move(copy)});
     return to;
   }
@@ -113,8 +148,8 @@ class Relayouts {
     return to;
   }
 
-  // In another layout what a loop does not change is the same in all iterations: of few registers
-  // that is made in front of it.
+  // In another layout, or in shared memory, what a loop does not change is the same in all
+  // iterations: it is copied there in front of it, of few registers into others.
   void leave_loops(Statements& list) {
     for (std::size_t i = 0; i < list.size(); ++i) {
       for_each_body(list[i], [&](Statements& body) { leave_loops(body); });
@@ -134,16 +169,24 @@ class Relayouts {
   }
 
   bool is_same_in_all(const Statement& s, const Statement& loop) const {
+    const auto is_unchanged = [&](StorageId from) {
+      return !any_effect(l_, loop,
+                         [&](const Effect& e) { return e.writes() && e.storage == from; });
+    };
+    if (const LoopNest* const p = std::get_if<LoopNest>(&s.what)) {
+      const Spill* const copy = std::get_if<Spill>(&p->sink);
+      return copy != nullptr && is_unchanged(copy->from);
+    }
     const Relayout* const r = std::get_if<Relayout>(&s.what);
     if (r == nullptr) return false;
     const Storage& to = l_.storages[r->to];
     return to.registers().layout.registers() * words(to.dtype) <= max_left_registers &&
-           !any_effect(l_, loop,
-                       [&](const Effect& e) { return e.writes() && e.storage == r->from; });
+           is_unchanged(r->from);
   }
 
   Program& l_;
   const Graph& g_;
+  std::map<StorageId, StorageId> copies_;  // in shared memory, of what registers hold
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/base/format.hpp"
+#include "codegen/passes/products.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -21,38 +22,28 @@ bool is_only_written(const graph::Graph& g, const Analysis& a, const Window& w) 
   return std::ranges::none_of(g.aliases, aliased) && std::ranges::none_of(a.order, reads);
 }
 
-// What a value in registers is computed of, in the iteration before or by whoever stores to a
-// window; nothing of what is no more than computed.
-std::vector<ValueId> sources(const graph::Graph& g, ValueId v) {
-  const graph::Inst& i = g[v];
-  if (i.op == graph::Op::Get && g[i.args[0]].op == graph::Op::Loop) {
-    const graph::Repeated loop = graph::Repeated::of(g[i.args[0]]);
-    return {g[loop.region].yields[graph::result_of(i)]};
-  }
-  if (graph::is_elementwise(i.op) || i.op == graph::Op::Transpose) return {v};
-  if (i.op != graph::Op::Load) return {};
-  std::vector<ValueId> stored;
-  for (const graph::Inst& store : g.insts)
-    if (store.op == graph::Op::Store && g.root(store.args[0]) == g.root(i.args[0]))
-      stored.push_back(MemoryView::of(store).value);
-  return stored;
-}
-
 // Whether registers in the layout of a product give the value, element by element, its matrix
 // transposed or not.
 bool is_of_product(const Program& l, ValueId value) {
   const DimMap all = identity_map(2), turned(all.rbegin(), all.rend());
   std::vector<ValueId> left{value};
   std::set<ValueId> seen{value};
+  const auto is_pinned = [&](StorageId s) {
+    return s && l.storages[s].in_registers() && !l.pinned[l.storages[s].variable].domain.empty();
+  };
   bool held = false;
   for (bool first = true; !left.empty() && !held; first = false) {
     const ValueId next = left.back();
     left.pop_back();
+    held = !first && is_pinned(l.storage_of[next]);
     for_each_leaf(l, next, all, !first, [&](ValueId v, const DimMap& map, StorageId s) {
       if (!s || !l.storages[s].in_registers() || (map != all && map != turned)) return;
-      held |= !l.pinned[l.storages[s].variable].domain.empty();
-      for (const ValueId source : sources(l.graph, v))
+      held |= is_pinned(s);
+      const auto look_at = [&](ValueId source) {
         if (seen.insert(source).second) left.push_back(source);
+      };
+      if (graph::is_elementwise(l.graph[v].op) || l.graph[v].op == graph::Op::Transpose) look_at(v);
+      for (const ValueId source : held_before(l.graph, v)) look_at(source);
     });
   }
   return held;

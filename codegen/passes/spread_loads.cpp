@@ -131,7 +131,7 @@ class Spreading {
   LoopNest load_of(ValueId leaf, const Layout& layout) const {
     const Extents& shape = g_[leaf].type.shape;
     LoopNest load{.value = leaf, .domain = shape, .valid = shape, .layout = layout};
-    load.rolled.assign(shape.size(), false);
+    load.rolled.assign(shape.size(), 0);
     return load;
   }
 

@@ -67,9 +67,6 @@ class WindowPlacement {
       : l_(l), g_(l.graph), analysis_(l.graph), indices_(l.graph, exprs_), panels_(l.graph) {}
 
   void run() {
-    for (const graph::Body& b : g_.bodies)
-      for (const ValueId when : g_[b.region].insts)
-        if (g_[when].op == Op::When) conditions_[g_[when].regions[0]] = g_[when].args[0];
     if (g_.persistent) l_.sequential_axes.push_back(programs_axis);
     for (int a = 0; a < static_cast<int>(g_.mapping.grid.size()); ++a)
       (g_.semantics[a] == graph::Semantics::sequential ? l_.sequential_axes : l_.parallel_axes)
@@ -229,16 +226,8 @@ class WindowPlacement {
       return false;
     const int axis = l_.sequential_axes.back();
     return axis != programs_axis && std::ranges::all_of(accesses(w, true), [&](ValueId v) {
-             const ValueId condition = condition_of(v);
-             return g_[v].op == Op::Store && condition != graph::no_value &&
-                    asks_last(g_, condition, axis);
+             return g_[v].op == Op::Store && runs_last(g_, analysis_.region[index(v)], axis);
            });
-  }
-
-  // Of the When in the body's own region that an instruction stands in itself.
-  ValueId condition_of(ValueId v) const {
-    const auto found = conditions_.find(analysis_.region[index(v)]);
-    return found == conditions_.end() ? graph::no_value : found->second;
   }
 
   // Scratch in shared memory that is updated as a whole by what the program computes of it, as sums
@@ -404,7 +393,41 @@ class WindowPlacement {
     }
     const bool again =
         (w.depth < static_cast<int>(l_.sequential_axes.size()) && !is_stored_last(w)) || shifts(w);
-    std::get<Direct>(w.in).synchronised = writes > 0 && (reads > 0 || writes > 1 || again);
+    const bool meet = writes > 1 && !stores_apart(w, writes);
+    std::get<Direct>(w.in).synchronised = writes > 0 && (reads > 0 || meet || again);
+  }
+
+  // Whether all that writes are stores, of this window alone, to parts of which none meets another.
+  bool stores_apart(const Window& w, std::size_t writes) const {
+    constexpr std::size_t most_compared = 16;
+    const std::vector<ValueId> stores = accesses(w, true);
+    if (stores.size() != writes || writes > most_compared) return false;
+    const auto view_of = [&](ValueId v) { return g_[v].args[0]; };
+    const auto is_part = [&](ValueId v) {
+      return g_[v].op == Op::Store && g_[view_of(v)].op == Op::At &&
+             g_.is_base(g_[view_of(v)].args[0]);
+    };
+    if (!std::ranges::all_of(stores, is_part)) return false;
+    for (std::size_t i = 0; i < stores.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j)
+        if (!are_apart(graph::Subscript::of(g_[view_of(stores[i])]).dims,
+                       graph::Subscript::of(g_[view_of(stores[j])]).dims))
+          return false;
+    return true;
+  }
+
+  // Whether along some dimension one ends before the other begins.
+  static bool are_apart(const std::vector<graph::SubscriptDim>& a,
+                        const std::vector<graph::SubscriptDim>& b) {
+    const auto ends_before = [](const graph::SubscriptDim& x, const graph::SubscriptDim& y) {
+      const std::int64_t last = x.start + (x.is_slice ? (x.size - 1) * x.stride : 0);
+      return x.stride > 0 && y.stride > 0 && last < y.start;
+    };
+    for (std::size_t d = 0; d < a.size(); ++d) {
+      const bool are_known = !a[d].dynamic && !a[d].array && !b[d].dynamic && !b[d].array;
+      if (are_known && (ends_before(a[d], b[d]) || ends_before(b[d], a[d]))) return true;
+    }
+    return false;
   }
 
   // Whether a store that is repeated may come to an element by another thread than before: a
@@ -505,8 +528,7 @@ class WindowPlacement {
   thread::Exprs exprs_;
   Indices indices_;
   const Panels panels_;
-  std::map<RegionId, ValueId> conditions_;  // of each When in a body's own region
-  int body_ = 0;                            // whose windows are added
+  int body_ = 0;              // whose windows are added
   std::int64_t carried_ = 0;  // registers of a thread for scratch that is in shared memory else
 };
 

@@ -56,7 +56,8 @@ TEST_CASE("blocks that may reach over the end are read sixteen bytes at a time w
 
 TEST_CASE("a value of 2^20 elements is streamed by a loop") {
   const graph::Graph g = add_graph(1 << 20, 1 << 20);
-  CHECK(text_of_cuda(g).find("PL_NOUNROLL for (i32 ri = 0; ri < 2048; ++ri)") != std::string::npos);
+  CHECK(text_of_cuda(g).find("_Pragma(\"unroll 8\") for (i32 ri = 0; ri < 2048; ++ri)") !=
+        std::string::npos);
   CHECK(on_all_targets(g) == "");
 }
 

@@ -226,7 +226,7 @@ TEST_CASE("the guard of scratch memory stands in loops alone") {
       %13: ref block f32[2048] = at %0 [%6, :]
       %8: f32[2048] = load %13
       %9: f32[] = reduce_sum %8 [0]
-      %10: f32[] = add %7, %9
+      %10: f32[] = mul %7, %9
       yield %10
     }
   %11: f32[] = get %5 [0]

@@ -13,7 +13,8 @@ TEST_CASE("a thread takes 16 bytes of a row at a time") {
   };
   CHECK_THAT(copy("f32[8,1024]"), Shows({"w1 = %2 by", "reg[j1 j2] lane[j4 j8"}));
   CHECK_THAT(copy("f16[8,1024]"), Shows({"w1 = %2 by", "reg[j1 j2 j4] lane[j8"}));
-  CHECK_THAT(copy("i8[8,2048]"), Shows({"w1 = %2 rolled(0) by", "reg[j1 j2 j4 j8] lane[j16"}));
+  CHECK_THAT(copy("i8[8,2048]"),
+             Shows({"w1 = %2 rolled(0, 4 together) by", "reg[j1 j2 j4 j8] lane[j16"}));
 }
 
 TEST_CASE("a block of few elements takes fewer of them per thread") {
@@ -126,8 +127,23 @@ TEST_CASE("what stands beside a product is read as memory has it, and handed on"
   %7: f16[64,64] = load %2
   %8: f32[64,64] = cast %7
   %9: f32[64,64] = add %6, %8
-  store %3, %9)"));
+  store %3, %9)"),
+              80);
   CHECK_THAT(text, Shows({"= %7 by dom(64,64) tile(16,64) reg[j1 j2 j4]", "= relayout"}));
+}
+
+TEST_CASE("what has rows that TMA fetches is read where it lies in shared memory") {
+  const std::string text =
+      decided(whole({"f16[64,64]", "f16[64,64]", "f16[64,64]"}, {"f32[64,64]"}, R"(
+  %4: f16[64,64] = load %0
+  %5: f16[64,64] = load %1
+  %6: f32[64,64] = dot %4, %5
+  %7: f16[64,64] = load %2
+  %8: f32[64,64] = cast %7
+  %9: f32[64,64] = add %6, %8
+  store %3, %9)"));
+  CHECK_THAT(text, Shows({"copy s0 = w2", "= s2 * s3 by wgmma", "w3 = %9"}));
+  CHECK(text.find("relayout") == std::string::npos);
 }
 
 TEST_CASE("a whole value that is wanted at mixed coordinates is read from shared memory") {
@@ -147,7 +163,7 @@ TEST_CASE("a nest of more than 64 elements per thread is a run-time loop") {
   };
   CHECK(occurrences(copy("f32[64,128]"), "rolled") == 0);
   CHECK_THAT(copy("f32[65,128]"), Shows({"w1 = %2 rolled(0) by"}));
-  CHECK_THAT(copy("f32[1,16384]"), Shows({"w1 = %2 rolled(1) by"}));
+  CHECK_THAT(copy("f32[1,16384]"), Shows({"w1 = %2 rolled(1, 8 together) by"}));
 }
 
 TEST_CASE("a nest with long expressions is a run-time loop sooner") {
@@ -155,7 +171,7 @@ TEST_CASE("a nest with long expressions is a run-time loop sooner") {
   for (int i = 3; i < 40; ++i)
     body += "  %" + std::to_string(i) + ": f32[32,128] = add %" + std::to_string(i - 1) + ", %2\n";
   CHECK_THAT(decided(whole({"f32[32,128]"}, {"f32[32,128]"}, body + "  store %1, %39")),
-             Shows({"w1 = %39 rolled(0)"}));
+             Shows({"w1 = %39 rolled(0, 4 together)"}));
 }
 
 TEST_CASE("a reduction is rolled along what it folds first") {
@@ -163,7 +179,7 @@ TEST_CASE("a reduction is rolled along what it folds first") {
   %2: f32[4,8192] = load %0
   %3: f32[4] = reduce_sum %2 [1]
   store %1, %3)")),
-             Shows({"= reduce_sum %2 [1] rolled(1) by"}));
+             Shows({"= reduce_sum %2 [1] rolled(1, 8 together) by"}));
 }
 
 TEST_CASE("a reduction with too many results for registers leaves them in shared memory") {
@@ -171,8 +187,8 @@ TEST_CASE("a reduction with too many results for registers leaves them in shared
   %2: f32[64,8192] = load %0
   %3: f32[8192] = reduce_sum %2 [0]
   store %1, %3)")),
-             Shows({"s0: shared f32[8192]", "s0 = reduce_sum %2 [0] rolled(0) rolled(1)", "sync",
-                    "w1 = %3"}));
+             Shows({"s0: shared f32[8192]",
+                    "s0 = reduce_sum %2 [0] rolled(0, 8 together) rolled(1)", "sync", "w1 = %3"}));
 }
 
 TEST_CASE("all of a reduction to one element is folded, whatever dimensions it has") {

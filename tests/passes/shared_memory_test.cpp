@@ -72,16 +72,26 @@ TEST_CASE("what every warpgroup has of its own takes room for each") {
 }
 
 TEST_CASE("more shared memory than the target has is refused with its largest part") {
-  // Along K there are no parts of as many bytes as tensor cores take.
-  const std::string text = whole({"f32[256,511]", "f32[511,8]"}, {"f32[256,8]"}, R"(
-  %3: f32[256,511] = load %0
-  %4: f32[511,8] = load %1
-  %5: f32[256,8] = dot %3, %4
-  store %2, %5)");
+  const std::string text = whole({"f32[256,8]"}, {"f32[256,8]"}, R"(
+  %3: f32[256,8] = load %0
+  %4: ref smem f32[256,8] = at %2 [:, ds(0,8)]
+  store %4, %3
+  %5: f32[256,8] = load %4
+  store %1, %5)",
+                                 {"smem f32[256,511]"});
   CHECK_THROWS_MATCHES(decided(text), CompileError,
                        Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring(
-                           "kernel 'k' needs 552912 bytes of shared memory, sm_90 "
+                           "kernel 'k' needs 523264 bytes of shared memory, sm_90 "
                            "has 232448 per block; the largest part is f32[256,511]")));
+}
+
+TEST_CASE("operands that a block has no room for are copied by parts of K, of any K") {
+  for (const std::string k : {"504", "511", "1000"})
+    CHECK_THAT(decided(whole({"f32[256," + k + "]", "f32[" + k + ",8]"}, {"f32[256,8]"},
+                             "  %3: f32[256," + k + "] = load %0\n  %4: f32[" + k +
+                                 ",8] = load %1\n  %5: f32[256,8] = dot %3, %4\n"
+                                 "  store %2, %5")),
+               Shows({"operands of products are copied by parts of K"}));
 }
 
 namespace {

@@ -48,7 +48,7 @@ TEST_CASE("a value of more than 64 registers per thread is streamed again by eac
   %4: f32[128,128] = exp %3
   store %1, %4
   store %2, %4)")));
-  CHECK_THAT(text, Shows({"w1 = %4 rolled(0)", "w2 = %4 rolled(0)"}));
+  CHECK_THAT(text, Shows({"w1 = %4 rolled(0, 8 together)", "w2 = %4 rolled(0, 8 together)"}));
   CHECK(occurrences(text, "registers") == 0);
 }
 

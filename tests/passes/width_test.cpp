@@ -162,13 +162,13 @@ TEST_CASE("a row that more threads can keep is read once") {
 TEST_CASE("a row that no program can keep is streamed by a warpgroup") {
   const std::string text = decided(softmax("f32[1,65536]"));
   CHECK_THAT(text, !ContainsSubstring("warps:"));
-  CHECK_THAT(text, ContainsSubstring("rolled(1)"));
+  CHECK_THAT(text, ContainsSubstring("rolled(1, 8 together)"));
 }
 
 TEST_CASE("a width that is given is kept, whatever it costs") {
   CHECK_THAT(emitted(by_warps(4, product("f16[128,32]", "f16[32,128]", "f32[128,128]")), 80),
              Shows({"PL_KERNEL(128)", "f32 v0[128] = {};"}));
-  CHECK_THAT(decided(by_warps(8, softmax("f32[1,32768]"))), Shows({"8 warps\n", "rolled(1)"}));
+  CHECK_THAT(decided(by_warps(8, softmax("f32[1,32768]"))), Shows({"8 warps\n", "rolled(1, 8 together)"}));
 }
 
 TEST_CASE("one of several Pallas threads is a warpgroup") {

@@ -8,7 +8,7 @@ PL_KERNEL(128) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
   const i32 j = t * 4;
   {
     f32 acc = pl::min_value<f32>();
-    PL_NOUNROLL for (i32 rj = 0; rj < 2048; ++rj) {
+    _Pragma("unroll 8") for (i32 rj = 0; rj < 2048; ++rj) {
       f32 a0[4];
       pl::load_global_nc<4>(a0, w0 + j + rj * 512);
       PL_UNROLL for (i32 e = 0; e < 4; ++e) acc = pl::fold(pl::Max(), acc, a0[e]);
@@ -20,7 +20,7 @@ PL_KERNEL(128) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
   f32 v0;
   {
     f32 acc = 0.0f;
-    PL_NOUNROLL for (i32 rj = 0; rj < 2048; ++rj) {
+    _Pragma("unroll 8") for (i32 rj = 0; rj < 2048; ++rj) {
       f32 a0[4];
       pl::load_global_nc<4>(a0, w0 + j + rj * 512);
       PL_UNROLL for (i32 e = 0; e < 4; ++e) {
@@ -31,7 +31,7 @@ PL_KERNEL(128) softmax_kernel(const f32* in0, f32* out0, i64 s0) {
     acc = pl::reduce_warps<3, 0, 1>(acc, smem + 16, pl::Sum());
     v0 = acc;
   }
-  PL_NOUNROLL for (i32 rj = 0; rj < 2048; ++rj) {
+  _Pragma("unroll 8") for (i32 rj = 0; rj < 2048; ++rj) {
     f32 a0[4];
     pl::load_global_nc<4>(a0, w0 + j + rj * 512);
     f32 q1[4];
