@@ -220,9 +220,20 @@ class Pipelines {
       lead.body.push_back({std::move(a), where});
       first.push_back({std::move(lead), where});
     }
-    list.insert(list.begin() + static_cast<std::ptrdiff_t>(at),
+    // What is read behind the loop is asked for behind what its first iterations read.
+    std::size_t front = at;
+    while (front > 0 && is_for_later(list[front - 1], list[at])) --front;
+    list.insert(list.begin() + static_cast<std::ptrdiff_t>(front),
                 std::make_move_iterator(first.begin()), std::make_move_iterator(first.end()));
     return first.size();
+  }
+
+  bool is_for_later(const Statement& s, const Statement& loop) const {
+    if (!completed_by(s)) return false;
+    const std::vector<StorageId> filled = filled_by(l_, Copies(&s, 1));
+    return !any_effect(l_, loop, [&](const Effect& e) {
+      return e.storage && std::ranges::count(filled, e.storage) > 0;
+    });
   }
 
   // Leaves the copies of a loop to a producer, if it can make them.
