@@ -146,7 +146,7 @@ std::int64_t tellers(const lowered::Barriers& b) {
 }  // namespace
 
 // Barriers that know when copies are done. Of those that other blocks complete these know only when
-// they are made.
+// they are made. Meanwhile the maps that copies go by come near.
 void Expander::begin_fetches() {
   if (l_.barriers.empty() && reach_other_blocks(l_))
     b_.add(thread::Call{.function = Row::cluster_sync});
@@ -154,6 +154,8 @@ void Expander::begin_fetches() {
   warp_ = b_.let_here("warp", e_.call(Row::warp, u32, {}));
   if (l_.barriers.empty()) return;
   b_.open(thread::If{elected_of_block(), {}});
+  for (const VariableId map : tensor_maps_)
+    b_.add(thread::Call{.function = Row::tma_prefetch_map, .args = {e_.variable(map)}});
   for (const lowered::Barriers& all : l_.barriers)
     for (std::int64_t k = 0; k < l_.storages[all.storage].shape[0]; ++k)
       b_.add(

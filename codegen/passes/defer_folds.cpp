@@ -26,6 +26,7 @@ using graph::Type;
 constexpr std::int64_t most_registers = 8;     // of parts, of a thread
 constexpr std::int64_t elements_together = 4;  // that a thread reads at once
 constexpr std::int64_t least_row = 32;         // elements of memory that neighbours read
+constexpr std::int64_t most_of_rows = 32;      // registers of parts of such rows, of a thread
 
 /// carry + fold(x), the fold with other dimensions of one element.
 struct Sum {
@@ -81,26 +82,30 @@ class Deferral {
     const ValueId before = body.params[repeated.first + carry];
     Sum sum{.add = body.yields[carry]};
     const Inst& add = g_[sum.add];
-    const Op fold = fold_by(add.op);
-    if (fold == Op::Add || a.uses(sum.add) != 1 || a.uses(before) != 1) return {};
+    if (add.args.size() != 2 || a.uses(sum.add) != 1 || a.uses(before) != 1) return {};
     sum.addend = add.args[0] == before ? 1 : 0;
     if (add.args[1 - sum.addend] != before) return {};
     ValueId v = add.args[sum.addend];
     for (; is_move(v) && a.uses(v) == 1; v = g_[v].args[0]) sum.moves.push_back(v);
-    const DType t = g_[v].type.dtype;
-    const bool has_none = fold == Op::ReduceSum || t == f32 || t == f16 || t == bf16 || t == i32;
-    if (g_[v].op != fold || a.uses(v) != 1 || !has_none) return {};
+    if (!folds_by(add.op, g_[v]) || a.uses(v) != 1) return {};
     if (a.region[index(v)] != repeated.region) return {};
     sum.fold = v;
     return sum;
   }
 
-  // The fold that an operation on two elements makes of many; Add: none.
-  static Op fold_by(Op op) {
-    return op == Op::Add   ? Op::ReduceSum
-           : op == Op::Max ? Op::ReduceMax
-           : op == Op::Min ? Op::ReduceMin
-                           : Op::Add;
+  // Whether an operation on two elements makes of many what the fold does, which has a number for
+  // none.
+  bool folds_by(Op op, const Inst& fold) const {
+    const Type& t = fold.type;
+    if (!graph::is_fold(fold.op) || t.shape.size() >= g_[fold.args[0]].type.shape.size())
+      return false;
+    const bool has_least = t.dtype == f32 || t.dtype == f16 || t.dtype == bf16 || t.dtype == i32;
+    switch (lowered::fold_of(fold.op)) {
+    case thread::Fold::sum: return op == Op::Add;
+    case thread::Fold::max: return op == Op::Max && has_least;
+    case thread::Fold::min: return op == Op::Min && has_least;
+    default: return false;
+    }
   }
 
   bool is_move(ValueId v) const {
@@ -120,7 +125,8 @@ class Deferral {
     if (is_last && !multiplies_) return parts_of_rows(fold, x.shape);
     const std::int64_t along = x.shape[d], results = graph::element_count(fold.type.shape);
     const std::int64_t least = is_last ? elements_together : 1;
-    const std::int64_t enough = l_.threads() * (is_last ? 1 : elements_together);
+    const std::int64_t of_columns = multiplies_ ? elements_together : most_registers;
+    const std::int64_t enough = l_.threads() * (is_last ? 1 : of_columns);
     std::int64_t parts = 1;
     while (results * parts < enough && along % (2 * parts) == 0 && along / parts > least)
       parts *= 2;
@@ -136,9 +142,11 @@ class Deferral {
   // Of rows of memory neighbours stay neighbours: threads have vectors of them.
   std::optional<Parts> parts_of_rows(const Inst& fold, const Extents& x) const {
     const std::int64_t along = x.back(), results = graph::element_count(fold.type.shape);
+    const std::int64_t most = most_of_rows * l_.threads();
     std::int64_t width = 1;
-    while (results * width < most_registers * l_.threads() && along % (2 * width) == 0) width *= 2;
-    if (results * width < l_.threads() || results * width > most_registers * l_.threads() ||
+    while (results * width < most && along % (2 * width) == 0) width *= 2;
+    if (results * along <= most) width = along;
+    if (results * width < l_.threads() || results * width > most ||
         width < std::min(least_row, along))
       return {};
     const auto d = static_cast<std::int64_t>(x.size()) - 1;
@@ -153,7 +161,8 @@ class Deferral {
   // any, or else for folds, alone.
   bool is_read_alone(const Analysis& a, ValueId fold) const {
     const ValueId x = g_[fold].args[0];
-    if (multiplies_) return g_[fold].op == Op::ReduceSum && is_for_products(a, x);
+    if (multiplies_)
+      return lowered::fold_of(g_[fold].op) == thread::Fold::sum && is_for_products(a, x);
     std::set<ValueId> seen;
     std::vector<ValueId> stack{x};
     bool loads = false;
@@ -219,12 +228,18 @@ class Deferral {
     const Type kept = Type::value(t, p.kept);
     const ValueId x = g_[sum.fold].args[0];
     const Type folded = g_[sum.fold].type;
-    const ValueId cut = g_.add({Op::Reshape, Type::value(t, p.cut), {}, {x}, {}}, at);
-    insert_before(g_, cut, sum.fold);
-    g_[sum.fold] = {g_[sum.fold].op, kept, {{p.dimension}, 0}, {cut}, {}};
-    g_[sum.add].args[sum.addend] = sum.fold;
-    g_[sum.add].type = kept;
     const graph::Repeated repeated = graph::Repeated::of(g_[loop]);
+    const Op by = g_[sum.fold].op;
+    if (p.kept == g_[x].type.shape) {
+      g_[sum.add].args[sum.addend] = x;
+      std::erase(g_[repeated.region].insts, sum.fold);
+    } else {
+      const ValueId cut = g_.add({Op::Reshape, Type::value(t, p.cut), {}, {x}, {}}, at);
+      insert_before(g_, cut, sum.fold);
+      g_[sum.fold] = {by, kept, {{p.dimension}, 0}, {cut}, {}};
+      g_[sum.add].args[sum.addend] = sum.fold;
+    }
+    g_[sum.add].type = kept;
     g_[g_[repeated.region].params[repeated.first + carry]].type = kept;
     const std::span<const ValueId> carries = graph::LoopView::of(g_[loop]).carries;
     const ValueId begin = carries[carry];
@@ -268,8 +283,9 @@ class Deferral {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     constexpr std::uint64_t sign = std::uint64_t{1} << 31;
     const DType t = g_[fold].type.dtype;
-    if (g_[fold].op == Op::ReduceSum) return 0;
-    const bool is_max = g_[fold].op == Op::ReduceMax;
+    const thread::Fold how = lowered::fold_of(g_[fold].op);
+    if (how == thread::Fold::sum) return 0;
+    const bool is_max = how == thread::Fold::max;
     if (t == i32) return is_max ? sign : sign - 1;
     return graph::to_bits(t, is_max ? -infinity : infinity);
   }

@@ -102,9 +102,14 @@ class NarrowAccesses {
     if (is_of_product())
       return fmt::format("of a row products leave a thread {} next to each other{}",
                          width == 1 ? "no elements" : fmt::format("{} elements", width),
-                         moved == "stored" ? "; in f16 or bf16 it is stored by 16" : "");
+                         sends_halves(moved, ref) ? "; in f16 or bf16 it is stored by 16" : "");
     return "threads have its elements as another array or a fold wants them; a block with more "
            "elements for each thread, or a copy of it in plgpu::SMEM, moves by 16";
+  }
+
+  // Whether TMA would store it in 16 bits.
+  bool sends_halves(std::string_view moved, ValueId ref) const {
+    return moved == "stored" && l_.machine.has_tma() && g_[ref].type.dtype.bytes() != 2;
   }
 
   // Whether it goes over elements as products leave them.

@@ -85,7 +85,8 @@ struct BlockMapping {
   /// Row-major without gaps; otherwise the last dimension is contiguous and the strides of the
   /// others are kernel arguments.
   bool dense = true;
-  /// Byte alignment of every row start that the kernel may rely on (16, or the element size).
+  /// Byte alignment of every row start that the kernel may rely on: a power of two from the
+  /// element size up to 16.
   int alignment = 16;
   /// What elements of a block hold that lie beyond the array: its bits in the array's dtype,
   /// zero-extended. None: they are undefined.

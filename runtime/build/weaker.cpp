@@ -68,8 +68,10 @@ graph::Graph without(const graph::Graph& g, const Known& known, std::uint32_t lo
   if ((lost & offsets) != 0 || ((lost & strides) != 0 && !stay_short(g)))
     weaker.short_offsets = weaker.box_extents = false;
   for (BlockMapping& m : weaker.mapping.block_mappings)
-    if ((lost & pointers) != 0 || (m.dense && !rows_align(m.array_aval, weaker.facts)))
+    if ((lost & pointers) != 0)
       m.alignment = m.array_aval.dtype.bytes();
+    else if (m.dense)
+      m.alignment = std::min(m.alignment, row_alignment(m.array_aval, weaker.facts));
   return weaker;
 }
 
@@ -92,7 +94,7 @@ Split split(const Specialization::Apart& apart, const std::vector<Numbers>& equa
   graph::Graph& g = result.weaker.graph;
   const Numbers numbers = graph::unite_symbols(g, group);
   for (BlockMapping& m : g.mapping.block_mappings)
-    if (m.dense && !rows_align(m.array_aval, g.facts)) m.alignment = m.array_aval.dtype.bytes();
+    if (m.dense) m.alignment = std::min(m.alignment, row_alignment(m.array_aval, g.facts));
   result.weaker.symbols.resize(static_cast<std::size_t>(g.num_symbols));
   for (std::size_t s = 0; s < numbers.size(); ++s)
     result.weaker.symbols[numbers[s]] = apart.symbols[s];

@@ -9,11 +9,24 @@
 
 namespace palladium::runtime {
 
-bool rows_align(const ShapeDtype& type, const DimFacts& facts) {
-  // Rows of every rank: whatever stands behind a dimension must fill whole wide pieces.
-  if (type.shape.rank() <= 1) return true;
-  const std::int64_t pieces = 8 * wide_alignment / type.dtype.bits();
-  return multiple_of(type.shape[type.shape.rank() - 1], facts) % pieces == 0;
+namespace {
+
+/// The largest power of two up to wide_alignment that divides a number of bits, in bytes, or the
+/// size of an element.
+int alignment_of(std::int64_t bits, DType t) {
+  int bytes = wide_alignment;
+  while (bytes > t.bytes() && bits % (8 * bytes) != 0) bytes /= 2;
+  return bytes;
+}
+
+}  // namespace
+
+// Rows of every rank: whatever stands behind a dimension fills whole pieces of so many bytes.
+int row_alignment(const ShapeDtype& type, const DimFacts& facts) {
+  if (type.shape.rank() <= 1) return wide_alignment;
+  constexpr std::int64_t enough = 8 * wide_alignment;  // elements of a bit
+  const std::int64_t elements = multiple_of(type.shape[type.shape.rank() - 1], facts);
+  return alignment_of(elements % enough * type.dtype.bits(), type.dtype);
 }
 
 namespace {
@@ -27,12 +40,13 @@ bool is_widely_aligned(const void* data) {
   return reinterpret_cast<std::uintptr_t>(data) % wide_alignment == 0;
 }
 
-bool strides_align(const Array& array) {
+int stride_alignment(const Array& array) {
+  int least = wide_alignment;
   for (int i = 0; i + 1 < array.rank(); ++i)
-    if (array.shape()[i].value() > 1 &&
-        array.dtype().bytes_of(array.stride(i)) % wide_alignment != 0)
-      return false;
-  return true;
+    if (array.shape()[i].value() > 1)
+      least =
+          std::min(least, alignment_of(8 * array.dtype().bytes_of(array.stride(i)), array.dtype()));
+  return least;
 }
 
 }  // namespace
@@ -43,10 +57,10 @@ bool is_inner_contiguous(const Array& array) {
   return array.stride(last) == 1 || array.shape()[last].value() == 1;
 }
 
-Placement placement(const Array& array, bool rows_align) {
+Placement placement(const Array& array, int row_alignment) {
   Placement p{.dense = array.is_dense(), .alignment = array.dtype().bytes()};
-  if (!is_widely_aligned(array.data())) return p;
-  if (p.dense ? rows_align : strides_align(array)) p.alignment = wide_alignment;
+  if (is_widely_aligned(array.data()))
+    p.alignment = p.dense ? row_alignment : stride_alignment(array);
   return p;
 }
 
@@ -63,7 +77,7 @@ Signature::Signature(const graph::Graph& g, std::vector<Requirement> requirement
                                  " can be passed");
   const auto operand = [&](const BlockMapping& mapping) {
     Operand o{.dtype = mapping.array_aval.dtype,
-              .rows_align = rows_align(mapping.array_aval, g.facts),
+              .row_alignment = row_alignment(mapping.array_aval, g.facts),
               .placed = {mapping.dense, mapping.alignment}};
     for (const Dim& d : mapping.array_aval.shape) o.extents.emplace_back(d);
     for (const BlockDim& d : mapping.block_shape) o.blocks.push_back(d.cut());
@@ -201,12 +215,13 @@ inline bool Signature::fits(const Operand& rule, const Arg& arg) {
     return false;
   if (!array->is_dense()) return fits_with_gaps(rule, *array);
   // What placement() would say, without asking for more than decides.
-  const bool is_wide = rule.rows_align && is_widely_aligned(array->data());
-  return rule.placed.dense && is_wide == (rule.placed.alignment == wide_alignment);
+  const int element = rule.dtype.bytes();
+  const bool is_wide = rule.row_alignment > element && is_widely_aligned(array->data());
+  return rule.placed.dense && rule.placed.alignment == (is_wide ? rule.row_alignment : element);
 }
 
 bool Signature::fits_with_gaps(const Operand& rule, const Array& array) {
-  return is_inner_contiguous(array) && placement(array, rule.rows_align) == rule.placed;
+  return is_inner_contiguous(array) && placement(array, rule.row_alignment) == rule.placed;
 }
 
 bool Signature::fits_stronger(const Operand& rule, const Arg& arg) {
@@ -216,8 +231,9 @@ bool Signature::fits_stronger(const Operand& rule, const Arg& arg) {
       array->rank() != static_cast<int>(rule.extents.size()) || !is_inner_contiguous(*array) ||
       (rule.placed.dense && !array->is_dense()))
     return false;
-  if (rule.placed.alignment != wide_alignment) return true;
-  return is_widely_aligned(array->data()) && (rule.placed.dense || strides_align(*array));
+  if (rule.placed.alignment == rule.dtype.bytes()) return true;
+  return is_widely_aligned(array->data()) &&
+         (rule.placed.dense || stride_alignment(*array) >= rule.placed.alignment);
 }
 
 bool Signature::is_short(const Operand& rule, const Array* array, const Symbols& symbols) {

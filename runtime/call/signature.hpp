@@ -18,22 +18,24 @@ using graph::wide_alignment;
 /// How an array lies in memory, as far as kernels are specialised on it.
 struct Placement {
   bool dense = true;
-  int alignment = wide_alignment;  // that, or the size of an element
+  int alignment = wide_alignment;  // of every row, in bytes: that, or less down to an element's
   bool operator==(const Placement&) const = default;
 };
 /// Whether kernels can take the array: without gaps along its last dimension.
 bool is_inner_contiguous(const Array& array);
-/// `rows_align`: the extents alone put every row of a dense array at a multiple of wide_alignment.
-Placement placement(const Array& array, bool rows_align);
-/// The same for a type alone, of whose symbols this is known.
-bool rows_align(const ShapeDtype& type, const DimFacts& facts);
+/// `row_alignment`: of a dense array that begins at a multiple of wide_alignment. Of any other
+/// nothing is known but where elements begin.
+Placement placement(const Array& array, int row_alignment);
+/// At a multiple of how many bytes, up to wide_alignment, every row of a dense array of the type
+/// begins, by its extents, of whose symbols this is known; at least an element's.
+int row_alignment(const ShapeDtype& type, const DimFacts& facts);
 
 /// One array or scalar of a call.
 struct Operand {
   DType dtype = {};
   bool is_scalar = false;
   bool is_ref = false;  // an ArrayRef
-  bool rows_align = true;
+  int row_alignment = wide_alignment;
   Placement placed = {};
   std::vector<Extent> extents = {};
   std::vector<std::int64_t> blocks = {};  // their sizes

@@ -267,7 +267,7 @@ void set_class(graph::Graph& g, std::span<const Request* const> arrays,
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     BlockMapping& m = mappings[i];
     m.alignment = arrays[i] ? arrays[i]->placed.alignment : wide_alignment;
-    if (m.dense && !rows_align(m.array_aval, g.facts)) m.alignment = m.array_aval.dtype.bytes();
+    if (m.dense) m.alignment = std::min(m.alignment, row_alignment(m.array_aval, g.facts));
     if (!m.dense && !has_short_offsets(m, *arrays[i])) g.short_offsets = false;
     if (!m.dense && !has_box_extents(*arrays[i])) g.box_extents = false;
   }
@@ -356,7 +356,7 @@ Request request(const Arg& arg) {
   Request r{.type = arg.array()->type(),
             .is_array = true,
             .is_ref = arg.is_ref(),
-            .placed = placement(*arg.array(), true),
+            .placed = placement(*arg.array(), wide_alignment),
             .at = arg.at()};
   if (!r.placed.dense)
     for (int d = 0; d < arg.array()->rank(); ++d) r.strides.push_back(arg.array()->stride(d));

@@ -2,6 +2,7 @@
 // it. Interpreter and emulator agree, races on, for any number of iterations.
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -9,6 +10,9 @@
 #include "codegen/cuda/emit.hpp"
 #include "palladium/palladium.hpp"
 #include "tests/support/differential.hpp"
+#include "tests/support/random_graph.hpp"
+#include "tests/support/seeds.hpp"
+#include "tests/support/targets.hpp"
 #include "tests/support/tolerance.hpp"
 #include "tests/support/tracing.hpp"
 
@@ -141,4 +145,110 @@ TEST_CASE("what a loop asks of its sum in between is whole") {
       {.name = "each", .out_type = {{{64, 64}, f32}, {{4, 64}, f32}}},
       {array({64, 256}, bf16), array({256, 64}, bf16)});
   for (const int cc : {80, 90}) CHECK(on_all_targets(g, {}, cc) == "");
+}
+
+namespace {
+
+/// Folds of what rows of memory hold, chunk by chunk, in a loop with no product.
+struct Chunks {
+  std::int64_t rows = 4, chunk = 256, steps = 5;
+  DType dtype = bf16;
+  int axis = 1, num_warps = 0;
+  bool keepdims = true, stores = false;
+  float begin = 0;
+
+  static Chunks drawn(Random& random) {
+    return {.rows = random.pick({1, 3, 4, 16, 64}),
+            .chunk = random.pick({8, 40, 64, 100, 256, 1000, 2048}),
+            .steps = random.between(0, 6),
+            .dtype = random.chance(50) ? bf16 : f32,
+            .axis = random.between(0, 1),
+            .num_warps = random.pick({0, 4, 8}),
+            .keepdims = random.chance(60),
+            .stores = random.chance(25),
+            .begin = static_cast<float>(random.between(-3, 3))};
+  }
+  std::string text() const {
+    return std::to_string(steps) + " chunks of " + std::to_string(rows) + "x" +
+           std::to_string(chunk) + " of " + std::string(dtype.name()) + " along " +
+           std::to_string(axis) + (keepdims ? "" : ", dropped") + (stores ? ", stored" : "") +
+           ", from " + std::to_string(begin) + ", " + std::to_string(num_warps) + " warps";
+  }
+  std::int64_t results() const { return axis == 0 ? chunk : rows; }
+  Shape kept() const {
+    if (!keepdims) return {results()};
+    return axis == 0 ? Shape{1, chunk} : Shape{rows, 1};
+  }
+
+  Kernel kernel() const {
+    const Chunks c = *this;
+    const auto body = [c](Ref x, Ref sums, Ref squares, Ref most, Ref least, Ref copy) {
+      const ReduceOptions over{.axis = c.axis, .keepdims = c.keepdims};
+      const Value begin = full(c.kept(), c.begin, f32);
+      const auto step = [&](Index i, Value s, Value q, Value m, Value l) {
+        const Slice now = ds(i * static_cast<int>(c.chunk), c.chunk);
+        const Value v = x[{_, now}].astype(f32);
+        if (c.stores) copy[{_, now}] = v;
+        return carry(s + sum(v, over), q + sum(v * v, over), maximum(m, max(v, over)),
+                     minimum(min(v + 1.0f, over), l));
+      };
+      const auto [s, q, m, l] =
+          loop(0, static_cast<int>(c.steps), step, begin, zeros(c.kept(), f32), begin, begin);
+      sums[_] = s, squares[_] = q, most[_] = m, least[_] = l;
+    };
+    const ShapeDtype result{kept(), f32};
+    return pallas_call(body, {.name = "chunks",
+                              .out_type = {result, result, result, result, {shape(), f32}},
+                              .compiler_params = {.num_warps = num_warps}});
+  }
+  Shape shape() const { return {rows, chunk * std::max<std::int64_t>(steps, 1)}; }
+};
+
+void check(const Chunks& c) {
+  CAPTURE(c.text());
+  Random random(static_cast<std::uint64_t>(c.rows * 31 + c.chunk));
+  const Array x = make_array<float>(c.shape(), [&](auto) { return random.between(-2, 2); });
+  const auto n = static_cast<std::size_t>(c.results());
+  std::vector<float> sums(n, c.begin), squares(n), most(n, c.begin), least(n, c.begin);
+  for (std::int64_t i = 0; i < c.rows; ++i)
+    for (std::int64_t j = 0; j < c.chunk * c.steps; ++j) {
+      const float v = x.data<float>()[i * c.chunk * c.steps + j];
+      const auto at = static_cast<std::size_t>(c.axis == 0 ? j % c.chunk : i);
+      sums[at] += v, squares[at] += v * v;
+      most[at] = std::max(most[at], v), least[at] = std::min(least[at], v + 1);
+    }
+  for_each_target("chunks", [&](Target target) {
+    const auto [s, q, m, l, copy] =
+        c.kernel().on(target)(on(target, x.astype(c.dtype))).unpack<5>();
+    const auto is = [&](const Array& made, const std::vector<float>& expected) {
+      const Array a = on_cpu(made);
+      for (std::size_t e = 0; e < expected.size(); ++e) {
+        INFO("element " << e);
+        REQUIRE(a.data<float>()[e] == expected[e]);
+      }
+    };
+    is(s, sums), is(q, squares), is(m, most), is(l, least);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("folds that a loop without products carries meet behind it") {
+  const std::string text =
+      Chunks{}.kernel().lower(ShapeDtype{Chunks{}.shape(), bf16}).cuda_source({.arch = "sm_90a"});
+  const std::size_t loop = text.find("PL_NOUNROLL for"), last = text.find("reduce_lanes");
+  REQUIRE(loop != std::string::npos);
+  REQUIRE(last != std::string::npos);
+  CHECK(text.find("warpgroup_sync") > text.find("  }\n", loop));
+  CHECK(last > loop);
+  check({});
+  check({.steps = 0, .begin = 2});
+  check({.rows = 16, .axis = 0});
+}
+
+TEST_CASE("drawn folds of rows, chunk by chunk, are those of plain loops") {
+  for_seeds(1, 24, [](std::uint64_t seed) {
+    Random random(seed);
+    check(Chunks::drawn(random));
+  });
 }

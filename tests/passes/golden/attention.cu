@@ -3,6 +3,10 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
   const i32 t = pl::thread();
   const u32 warp = pl::warp();
   if (warp == 0 && pl::elect_one()) {
+    pl::tma_prefetch_map(map0);
+    pl::tma_prefetch_map(map1);
+    pl::tma_prefetch_map(map2);
+    pl::tma_prefetch_map(map3);
     pl::mbarrier_init(smem, 1);
     pl::mbarrier_init(smem + 16, 1);
     pl::mbarrier_init(smem + 24, 1);

@@ -4,6 +4,10 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
   const i32 t = pl::program_thread();
   const u32 warp = pl::warp();
   if (warpgroup == 0 && warp == 0 && pl::elect_one()) {
+    pl::tma_prefetch_map(map0);
+    pl::tma_prefetch_map(map1);
+    pl::tma_prefetch_map(map2);
+    pl::tma_prefetch_map(map3);
     pl::mbarrier_init(smem, 1);
     pl::mbarrier_init(smem + 16, 1);
     pl::mbarrier_init(smem + 24, 1);

@@ -3,6 +3,8 @@ PL_KERNEL(128) matmul_kernel(const bf16* in0, const bf16* in1, f32* out0, PL_TEN
   const i32 t = pl::thread();
   const u32 warp = pl::warp();
   if (warp == 0 && pl::elect_one()) {
+    pl::tma_prefetch_map(map0);
+    pl::tma_prefetch_map(map1);
     pl::mbarrier_init(smem, 1);
     pl::mbarrier_init(smem + 8, 1);
     pl::mbarrier_init(smem + 16, 1);
