@@ -210,14 +210,11 @@ class Unpacking {
   // Of pairs the first or the second, in the shape of the bytes.
   ValueId half(Builder& builder, ValueId elements, std::int64_t which, const Extents& bytes,
                Location at) {
-    const ValueId pairs = reshape(builder, elements, with_last(bytes, per_byte), at);
-    SliceView slice;
-    slice.starts.assign(g_[pairs].type.shape.size(), 0);
-    slice.strides.assign(g_[pairs].type.shape.size(), 1);
+    SliceView slice{.starts = Extents(bytes.size()), .strides = Extents(bytes.size(), 1)};
     slice.starts.back() = which;
-    const ValueId one = builder.add(Op::Slice, {pairs}, Attr{slice.encode(), 0},
-                                    Type::value(g_[pairs].type.dtype, with_last(bytes, 1)), at);
-    return reshape(builder, one, bytes, at);
+    slice.strides.back() = per_byte;
+    return builder.add(Op::Slice, {elements}, Attr{slice.encode(), 0},
+                       Type::value(g_[elements].type.dtype, bytes), at);
   }
 
   ValueId constant(Builder& builder, ValueId like, std::int64_t number, Location at) {

@@ -282,7 +282,39 @@ class Simplifier {
       changed_ = true;
       return rewrite_shape(v);
     }
-    return v;
+    return in.op == Op::Reshape && inst(from).op == Op::Slice ? rewrite_parts(v) : v;
+  }
+
+  // Of a value whose dimensions are cut in two, parts by the outer one of these are slices of it:
+  // reshape(reshape(x, [n, 2, m])[:, k:k + 1, :], [n, m]) = x[:, k * m:k * m + m].
+  ValueId rewrite_parts(ValueId v) {
+    Inst& in = g_[v];
+    const Inst& slice = inst(in.args[0]);
+    const Inst& cut = inst(slice.args[0]);
+    if (cut.op != Op::Reshape || inst(cut.args[0]).type.shape.size() != in.type.shape.size())
+      return v;
+    const Extents& whole = inst(cut.args[0]).type.shape;
+    const SliceView of_cut = SliceView::of(slice);
+    SliceView of_whole;
+    std::size_t d = 0;  // of what is cut
+    const auto is_all = [&](std::size_t k) { return slice.type.shape[k] == cut.type.shape[k]; };
+    for (std::size_t w = 0; w < whole.size(); ++w) {
+      if (d == cut.type.shape.size() || whole[w] % cut.type.shape[d] != 0) return v;
+      const std::int64_t inner = whole[w] / cut.type.shape[d];
+      const bool in_two = inner > 1 && d + 1 < cut.type.shape.size();
+      if (of_cut.strides[d] != 1 || (inner > 1 && !in_two)) return v;
+      if (in_two && (cut.type.shape[d + 1] != inner || !is_all(d + 1))) return v;
+      if (in.type.shape[w] != slice.type.shape[d] * inner) return v;
+      of_whole.starts.push_back(of_cut.starts[d] * inner);
+      of_whole.strides.push_back(1);
+      d += in_two ? 2 : 1;
+    }
+    if (d != cut.type.shape.size()) return v;
+    in.op = Op::Slice;
+    in.attr.ints = of_whole.encode();
+    in.args[0] = cut.args[0];
+    changed_ = true;
+    return rewrite_slice(v);
   }
 
   // Two slices in a row are one; one of all elements in their order is none.

@@ -255,7 +255,37 @@ bool broadcasts(const Layout& source, const Layout& result, int d) {
   return separable(result, d) && same_elements(drop(result, d), source);
 }
 
-std::optional<Layout> slice(const Layout& layout, int d, std::int64_t offset, std::int64_t size) {
+namespace {
+
+// Every `stride`-th element along d, from `first` on, which is none of a whole stride.
+std::optional<Layout> every(const Layout& layout, int d, std::int64_t first, std::int64_t stride) {
+  if (!std::has_single_bit(static_cast<std::uint64_t>(stride)) || !is_unit(layout)) return {};
+  const int bits = std::countr_zero(static_cast<std::uint64_t>(stride));
+  if (layout.tile_bits[d] < bits) return {};
+  const int shift = layout.field_shift(d);
+  const std::uint32_t below = (1u << shift) - 1, dropped = ((1u << bits) - 1) << shift;
+  Layout result = layout;
+  const auto left_out = std::remove_if(result.reg.begin(), result.reg.end(),
+                                       [&](std::uint32_t image) { return (image & dropped) != 0; });
+  result.reg = Bits(result.reg.begin(), left_out);
+  for (Bits* const images : {&result.reg, &result.lane, &result.warp})
+    for (std::uint32_t& image : *images) {
+      if ((image & dropped) != 0) return {};
+      image = (image & below) | ((image & ~below) >> bits);
+    }
+  result.tile_bits[d] -= bits;
+  result.domain[d] = (layout.domain[d] - first + stride - 1) / stride;
+  return result;
+}
+
+}  // namespace
+
+std::optional<Layout> slice(const Layout& layout, int d, std::int64_t offset, std::int64_t size,
+                            std::int64_t stride) {
+  if (stride != 1) {
+    const auto apart = every(layout, d, offset % stride, stride);
+    return apart ? slice(*apart, d, offset / stride, size) : std::nullopt;
+  }
   Layout result = layout;
   while (offset % result.tile(d) != 0) {
     auto smaller = shrink_tile(result, d);
@@ -318,9 +348,9 @@ std::vector<int> registers_of_reshape(const Layout& source, const Layout& result
 }
 
 std::vector<int> registers_of_slice(const Layout& source, const Layout& result, int d,
-                                    std::int64_t offset) {
+                                    std::int64_t offset, std::int64_t stride) {
   return valid_registers_holding(source, result, [&](Extents index) {
-    index[d] += offset;
+    index[d] = offset + stride * index[d];
     return index;
   });
 }

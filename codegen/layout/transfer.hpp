@@ -42,9 +42,11 @@ bool separable(const Layout& layout, int d);
 /// moving anything between threads.
 bool broadcasts(const Layout& source, const Layout& result, int d);
 
-/// Elements [offset, offset + size) along d. Free where the offset is a multiple of the part of d's
-/// tile that threads see; the size may be any.
-std::optional<Layout> slice(const Layout& layout, int d, std::int64_t offset, std::int64_t size);
+/// The `size` elements at offset, offset + stride, ... along d. Free where the offset is a multiple
+/// of the part of d's tile that threads see, and a thread has all that a stride, a power of two,
+/// leaves out; the size may be any.
+std::optional<Layout> slice(const Layout& layout, int d, std::int64_t offset, std::int64_t size,
+                            std::int64_t stride = 1);
 
 /// The layouts that the pieces of a concatenation along d, of the given extents, must have for
 /// the result to have layout `result` (whose extent is their sum).
@@ -63,7 +65,7 @@ std::vector<int> registers_of_transpose(const Layout& source, const Layout& resu
                                         std::span<const int> permutation);
 std::vector<int> registers_of_reshape(const Layout& source, const Layout& result);
 std::vector<int> registers_of_slice(const Layout& source, const Layout& result, int d,
-                                    std::int64_t offset);
+                                    std::int64_t offset, std::int64_t stride = 1);
 /// For each register of `result` the register of `source`, which has no dimension d.
 std::vector<int> registers_of_broadcast(const Layout& source, const Layout& result, int d);
 /// For each register of `source` the register of `result` = drop(source, dims) that it is folded

@@ -170,6 +170,14 @@ class FullText {
     for (const Id<Kind> id : all) words.push_back(word(id));
     return list(words);
   }
+  // "[0,1*2+64]", along dimension 1 every second from 64 on
+  static std::string word(const DimMap& map) {
+    std::vector<std::string> words;
+    for (const DimIndex& d : map)
+      words.push_back(d.sliced ? fmt::format("{}*{}+{}", d.dim, d.stride, d.start)
+                               : std::to_string(d.dim));
+    return list(words);
+  }
   template <class T>
   static std::string word(const std::vector<T>& all) {
     std::vector<std::string> words;

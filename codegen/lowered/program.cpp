@@ -107,6 +107,16 @@ DimMap identity_map(int rank) {
   return m;
 }
 
+DimMap without_slices(DimMap map) {
+  for (DimIndex& d : map) d = d.dim;
+  return map;
+}
+
+bool is_of_slices(const DimMap& map) {
+  return std::ranges::any_of(map, &DimIndex::sliced) &&
+         std::ranges::none_of(map, [](const DimIndex& d) { return d.dim == opaque_dim; });
+}
+
 namespace {
 
 // A reshape that only adds or removes dimensions of extent 1 maps dimensions; any other mixes them.
@@ -126,16 +136,33 @@ DimMap map_through_reshape(const Extents& operand, const Extents& result, const 
   return out;
 }
 
+DimMap map_through_slice(const Inst& slice, const Extents& operand, const DimMap& map) {
+  const graph::SliceView at = graph::SliceView::of(slice);
+  DimMap out = map;
+  for (std::size_t d = 0; d < operand.size(); ++d) {
+    const bool whole = operand[d] == slice.type.shape[d] && at.strides[d] > 0;
+    if (whole) continue;
+    if (operand[d] == 1)
+      out[d] = zero_dim;
+    else if (map[d].dim < 0 || at.strides[d] < 0)
+      out[d] = opaque_dim;
+    else
+      out[d].sliced = true, out[d].start = at.starts[d] + at.strides[d] * map[d].start,
+      out[d].stride = at.strides[d] * map[d].stride;
+  }
+  return out;
+}
+
 // Where an operand has all that its user has, in that order, the coordinate is the user's.
 DimMap map_elsewhere(const Inst& inst, std::size_t arg, const Extents& operand, const DimMap& map) {
   const bool is_whole = inst.op == Op::DynamicUpdateSlice && arg == 0;
   const bool chooses = inst.op == Op::TakeAlong && arg == 1;
   const bool is_start = operand.size() != map.size();
   if (is_whole || chooses || is_start) return is_start ? DimMap() : map;
+  if (inst.op == Op::Slice) return map_through_slice(inst, operand, map);
   DimMap out = map;
   for (std::size_t d = 0; d < operand.size(); ++d) {
     bool same = operand[d] == inst.type.shape[d];
-    if (inst.op == Op::Slice) same = same && graph::SliceView::of(inst).strides[d] > 0;
     if (inst.op == Op::TakeAlong) same = static_cast<int>(d) != graph::taken(inst);
     if (!same) out[d] = operand[d] == 1 ? zero_dim : opaque_dim;
   }
@@ -158,7 +185,7 @@ DimMap map_through_subscript(const Inst& at, std::size_t arg, const Extents& ope
     const graph::SubscriptDim& dim = s.dims[d];
     const bool whole =
         dim.is_slice && !dim.dynamic && dim.start == 0 && dim.stride == 1 && dim.size == operand[d];
-    out.push_back(operand[d] == 1 ? zero_dim : whole ? map[next] : opaque_dim);
+    out.push_back(operand[d] == 1 ? DimIndex(zero_dim) : whole ? map[next] : DimIndex(opaque_dim));
     if (dim.is_slice) next = chosen.next(next);
   }
   return out;

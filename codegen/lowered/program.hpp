@@ -131,13 +131,6 @@ std::string to_text(const Program& l);
 /// All of it but the places of statements in the user's files: the graph, then what passes decided.
 std::string to_full_text(const Program& l);
 
-/// How the coordinates of a value follow from those of the nest that evaluates it: per dimension
-/// a dimension of the nest, or one of these.
-using DimMap = std::vector<int>;
-inline constexpr int zero_dim = -1;    // always 0
-inline constexpr int opaque_dim = -2;  // computed from several (a reshape)
-
-DimMap identity_map(int rank);
 /// Map of operand `arg` of `v`, which is evaluated by `map`.
 DimMap map_of_operand(const graph::Graph& g, ValueId v, std::size_t arg, const DimMap& map);
 

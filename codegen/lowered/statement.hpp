@@ -13,6 +13,7 @@
 #include "codegen/graph/graph.hpp"
 #include "codegen/layout/layout.hpp"
 #include "codegen/layout/relayout.hpp"
+#include "codegen/lowered/dim_map.hpp"
 #include "codegen/lowered/storage.hpp"
 
 namespace palladium::lowered {
@@ -21,7 +22,7 @@ namespace palladium::lowered {
 /// reads of `first` by the map `second.map` go to the storage `second.storage` instead.
 struct Redirect {
   StorageId storage = {};
-  std::vector<int> map = {};
+  DimMap map = {};
 };
 using Redirects = std::vector<std::pair<StorageId, Redirect>>;
 

@@ -74,23 +74,36 @@ class StoreDivision {
       stack.pop_back();
       const Inst& i = g_[v];
       if (i.type.shape != g_[value].type.shape) continue;
-      if (i.op == Op::Concatenate && i.args.size() > 1 && is_private(v, store)) return cut_of(i);
+      if (const auto cut = is_private(v, store) ? cut_of(v) : std::nullopt) return cut;
       if (graph::is_elementwise(i.op) && is_private(v, store))
         stack.insert(stack.end(), i.args.begin(), i.args.end());
     }
     return {};
   }
 
-  Cut cut_of(const Inst& concatenate) const {
-    Cut cut{.along = static_cast<std::size_t>(graph::concatenated(concatenate))};
-    for (const ValueId a : concatenate.args) cut.extents.push_back(g_[a].type.shape[cut.along]);
+  // Of a concatenation, or of one whose dimension is joined with what is behind it.
+  std::optional<Cut> cut_of(ValueId v) const {
+    const bool joined = g_[v].op == Op::Reshape;
+    const Inst& i = joined ? g_[g_[v].args[0]] : g_[v];
+    if (i.op != Op::Concatenate || i.args.size() < 2) return {};
+    Cut cut{.along = static_cast<std::size_t>(graph::concatenated(i))};
+    std::int64_t behind = 1;
+    if (joined) {
+      Extents shape = i.type.shape;
+      if (cut.along + 1 >= shape.size()) return {};
+      behind = shape[cut.along + 1];
+      shape[cut.along] *= behind;
+      shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(cut.along) + 1);
+      if (shape != g_[v].type.shape) return {};
+    }
+    for (const ValueId a : i.args) cut.extents.push_back(g_[a].type.shape[cut.along] * behind);
     return cut;
   }
 
   // Whether parts of a value are made by less than the value is.
   bool has_parts(ValueId v, const Cut& cut, ValueId store) const {
     const Inst& i = g_[v];
-    if (i.op == Op::Concatenate) return cut_of(i) == cut;
+    if (const auto own = cut_of(v)) return *own == cut;
     if (graph::is_elementwise(i.op))
       return is_private(v, store) &&
              std::ranges::all_of(i.args, [&](ValueId a) { return has_parts(a, cut, store); });
@@ -123,6 +136,9 @@ class StoreDivision {
     if (i.op == Op::Concatenate) return i.args[k];
     graph::Type type = i.type;
     type.shape[cut.along] = cut.extents[k];
+    if (cut_of(v))
+      return parts_[v] =
+                 before(store, {Op::Reshape, std::move(type), {}, {g_[i.args[0]].args[k]}, {}});
     if (is_plain_load(i)) {
       const ValueId view = before(v, view_of(i.args[0], type.shape, cut.along, start));
       return parts_[v] = before(v, {Op::Load, std::move(type), i.attr, {view}, {}});

@@ -98,9 +98,9 @@ void add_padding(const thread::Exprs& e, Bounds& bounds, const Bounds& padding) 
 Bounds Elements::padding(const DimMap& map) const {
   Bounds bounds;
   if (!nest_) return bounds;
-  const bool all = std::ranges::find(map, opaque_dim) != map.end();
+  const bool all = is_opaque(map);
   for (int d = 0; d < layout_.rank(); ++d) {
-    const bool wanted = all || std::ranges::find(map, d) != map.end();
+    const bool wanted = all || std::find(map.begin(), map.end(), d) != map.end();
     const std::int64_t valid = nest_->valid[static_cast<std::size_t>(d)];
     if (!wanted || (valid == layout_.domain[static_cast<std::size_t>(d)] && !layout_.pads(d)))
       continue;

@@ -271,7 +271,7 @@ StorageId Elements::copy_of(StorageId storage, const DimMap& map) const {
 ExprId Elements::read(StorageId storage, const Coordinates& c, const DimMap& map, bool partial) {
   storage = copy_of(storage, map);
   const Storage& s = l_.storages[storage];
-  if (!s.in_shared()) return held_value(storage, map);
+  if (!s.in_shared()) return held_value(storage, lowered::without_slices(map));
   const Key key = key_of(first_storage + static_cast<std::uint32_t>(storage.number()), c);
   if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
   if (!partial)

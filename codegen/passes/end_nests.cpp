@@ -75,7 +75,7 @@ class Ending {
   void note(const LoopNest* p, const Effect& e) {
     if (!e.reads() || !e.storage) return;
     const bool plain = p != nullptr && e.is_element() && !e.replaces &&
-                       std::ranges::find(e.map, opaque_dim) == e.map.end();
+                       !is_opaque(e.map);
     if (plain)
       readers_[e.storage].push_back({p, e.map});
     else
@@ -208,7 +208,7 @@ class Ending {
   static Ends ends_along(const Reader& r, std::size_t d) {
     Ends found;
     for (const NestEnd& e : r.nest->ends)
-      if (r.map[d] == e.dimension && std::ranges::count(r.map, e.dimension) == 1)
+      if (r.map[d] == e.dimension && std::count(r.map.begin(), r.map.end(), e.dimension) == 1)
         found.push_back(e);
     return found;
   }

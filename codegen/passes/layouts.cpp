@@ -44,7 +44,7 @@ constexpr double loop_weight = 8;                             // assumed trips o
 // not have every dimension of the nest.
 Layout lift(const Layout& leaf, const DimMap& map, const Extents& domain) {
   Layout out = leaf;
-  std::vector<int> dims = map;
+  std::vector<int> dims(map.begin(), map.end());
   for (int d = static_cast<int>(dims.size()) - 1; d >= 0; --d) {
     if (dims[d] >= 0) continue;
     if (out.domain[d] != 1 || out.tile_bits[d] != 0) return {};
@@ -163,7 +163,11 @@ class Assignment {
     for (const Use& u : uses_)
       for (const Read& r : u.reads) exchange(r, max_offered);
     for (const Use& u : uses_) add_consecutive(*u.nest);
-    for (const Use& u : uses_) add_folded_alone(u);
+    bool added = false;
+    for (const Use& u : uses_) added |= add_folded_alone(u);
+    if (!added) return;
+    for (const Use& u : uses_)
+      for (const Read& r : u.reads) exchange(r, max_offered);
   }
 
   void note_vectors(const LoopNest& p, const std::vector<Effect>& elements) {
@@ -215,11 +219,12 @@ class Assignment {
     const Storage& s = l_.storages[r.storage];
     Variable& nest = variables_[find(r.nest->variable)];
     Variable& source = variables_[find(s.variable)];
-    if (const auto slice = register_slice(l_, *r.nest); slice && nest.pin.domain.empty()) {
-      for (const Layout& c : std::vector<Layout>(source.candidates))
-        if (const auto part = layout_of_slice(c, *slice)) add_candidate(nest, *part, most);
-      return;
-    }
+    if (nest.pin.domain.empty() && lowered::is_of_slices(r.map))
+      for (const Layout& c : std::vector<Layout>(source.candidates)) {
+        const Layout have = s.dropped.empty() ? c : layout::drop(c, s.dropped);
+        if (const auto part = layout_of_slice(have, r.map, nest.domain))
+          add_candidate(nest, lift(*part, lowered::without_slices(r.map), nest.domain), most);
+      }
     if (is_opaque(r.map)) return;
     if (nest.pin.domain.empty())
       for (const Layout& c : std::vector<Layout>(source.candidates)) {
@@ -267,25 +272,30 @@ class Assignment {
         add_candidate(v, std::move(l), 2 * max_candidates);
   }
 
-  // Of shared memory a thread may fold alone what gives an element, if there are enough of these.
-  void add_folded_alone(const Use& u) {
+  // A thread may fold alone what gives an element, if there are enough of these: of shared memory,
+  // or of neighbours in rows, which it has as vectors. Whether such layouts are new.
+  bool add_folded_alone(const Use& u) {
     const Reduce* const fold = std::get_if<Reduce>(&u.nest->sink);
     Variable& v = variables_[find(u.nest->variable)];
-    if (fold == nullptr || fold->reduced.size() != 1 || !v.pin.domain.empty()) return;
+    if (fold == nullptr || fold->reduced.size() != 1 || !v.pin.domain.empty()) return false;
     const bool in_shared = std::ranges::all_of(u.elements, [&](const Effect& e) {
       return !e.window && e.storage && l_.storages[e.storage].in_shared();
     });
     const auto d = static_cast<std::size_t>(fold->reduced[0]);
     Extents kept = v.domain;
     const std::int64_t folded = std::exchange(kept[d], 1);
-    if (!in_shared || folded > most_folded || graph::element_count(kept) < l_.threads()) return;
     const bool is_last = d + 1 == kept.size();
+    const std::int64_t results = graph::element_count(kept);
+    if ((!in_shared && is_last) || folded > most_folded || results < l_.threads()) return false;
+    const std::size_t before = v.candidates.size();
     for (const int vec : is_last ? std::vector{1} : v.vectors) {
+      if (!in_shared && results < l_.threads() * vec) continue;
       Layout alone = layout::strided(kept, vec, layout::full_width, l_.num_warps);
       alone.domain[d] = folded;
       if (is_last) alone = layout::consecutive(std::move(alone), fold->reduced[0]);
       add_candidate(v, std::move(alone), 2 * max_candidates);
     }
+    return v.candidates.size() > before;
   }
 
   // ---- costs
@@ -345,10 +355,13 @@ class Assignment {
   double move_cost(const Storage& s, const Layout& source, const Layout& nest,
                    const Read& r) const {
     const double through_memory = 60 + 8.0 * issued(nest);
-    if (const auto slice = register_slice(l_, *r.nest))
-      return layout_of_slice(source, *slice) == nest ? 0 : through_memory;
-    if (is_opaque(r.map) || is_padded(*r.nest, r.map)) return through_memory;
+    if (is_padded(*r.nest, r.map)) return through_memory;
     const Layout have = s.dropped.empty() ? source : layout::drop(source, s.dropped);
+    if (const auto part = layout_of_slice(have, r.map, nest.domain);
+        part && *part == project(nest, lowered::without_slices(r.map)) &&
+        takes_slices_of_registers(l_, *r.nest, nest))
+      return 0;
+    if (is_opaque(r.map)) return through_memory;
     const Layout need = project(nest, r.map);
     if (need == have) return 0;
     if (have.registers() > max_whole_registers || need.registers() > max_whole_registers)
@@ -382,7 +395,7 @@ class Assignment {
            std::visit(
                Overloaded{
                    [&](const Assign& to) { return assign_cost(to, l); },
-                   [&](const Stage& to) { return stage_cost(to.storage, l); },
+                   [&](const Stage& to) { return stage_cost(to.storage, l) + copy_cost(p, l); },
                    [&](const Store& to) {
                      const ValueId ref = g_[to.inst].args[0];
                      const Window& w = l_.windows[l_.window_of[g_.base(ref)]];
@@ -452,6 +465,21 @@ class Assignment {
 
   double assign_cost(const Assign& to, const Layout& l) const {
     return l.registers() * words(l_.storages[to.storage].dtype) > max_whole_registers ? 1e9 : 0;
+  }
+
+  // What is copied as it is threads ask for by pieces that they do not wait for, of 4 bytes or
+  // more, few of them rather than many.
+  double copy_cost(const LoopNest& p, const Layout& l) const {
+    constexpr int least = 4, most = 16;
+    constexpr double awaited = 400;
+    if (!l_.machine.has_async_copies() || p.value == graph::no_value ||
+        g_[p.value].op != Op::Load || !l_.window_loaded(p.value).is_direct())
+      return 0;
+    const ValueId ref = g_[p.value].args[0];
+    const int size = g_[ref].type.dtype.bytes();
+    const int bytes = size * model_.whole_width(ref, identity_map(l.rank()));
+    if (bytes >= std::min(most, size * model_.widest(ref))) return 0;
+    return most / bytes + (bytes < least ? awaited : 0);
   }
 
   double stage_cost(StorageId storage, const Layout& l) const {

@@ -12,7 +12,6 @@ layout::PlanOptions plan_options(const Program& l);
 /// The layout that a leaf needs so that register numbers of a nest with layout `l` reach it: the
 /// nest's dimensions that the leaf has, in the leaf's order, with unit dimensions put in.
 layout::Layout project(const layout::Layout& l, const DimMap& map);
-bool is_opaque(const DimMap& map);
 /// Whether the nest goes over more than a leaf has.
 bool is_padded(const LoopNest& p, const DimMap& map);
 

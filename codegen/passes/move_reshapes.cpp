@@ -334,6 +334,8 @@ class Moving {
     for (std::size_t d = 0; d < rank(v); ++d)
       if (g_[v].type.shape[d] == g_[from].type.shape[d] && s.strides[d] == 1)
         dims_.join(dim(v, d), dim(from, d));
+      else if (s.strides[d] == 2 && g_[from].type.shape[d] == 2 * g_[v].type.shape[d])
+        dims_.halve(dim(from, d), dim(v, d));
       else
         dims_.stay(dim(v, d)), dims_.stay(dim(from, d));
   }
@@ -466,8 +468,9 @@ class Moving {
       graph::SliceView cut;
       for (std::size_t d = 0; d + 1 < from.begin.size(); ++d)
         for (std::int64_t k = from.begin[d]; k < from.begin[d + 1]; ++k) {
-          cut.starts.push_back(s.starts[d]);
-          cut.strides.push_back(s.strides[d]);
+          const bool is_last = k + 1 == from.begin[d + 1];  // where neighbours are apart
+          cut.starts.push_back(is_last ? s.starts[d] : 0);
+          cut.strides.push_back(is_last ? s.strides[d] : 1);
         }
       numbers = cut.encode();
     } else {

@@ -2,7 +2,8 @@
 // again, at several offsets, is then seen where windows are staged, however they are spelled.
 //
 // Precondition: a canonical graph. What is only converted in between is converted behind the slice.
-// Memory that the kernel writes is loaded where it says so.
+// Memory that the kernel writes is loaded where it says so, and elements that are apart are loaded
+// with those between them.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -39,8 +40,8 @@ class SliceMoves {
     ValueId v = g_[slice].args[0];
     for (; g_[v].op == Op::Cast; v = g_[v].args[0]) converted.push_back(v);
     const SliceView at = SliceView::of(g_[slice]);
-    const bool forwards = std::ranges::all_of(at.strides, [](std::int64_t s) { return s > 0; });
-    if (!forwards || !is_plain_load(v, slice) || is_multiplied(slice)) return false;
+    const bool neighbours = std::ranges::all_of(at.strides, [](std::int64_t s) { return s == 1; });
+    if (!neighbours || !is_plain_load(v, slice) || is_multiplied(slice)) return false;
     const ValueId view = before(slice, view_of(g_[v].args[0], at, slice));
     Inst load{Op::Load, of_slice(slice, v), g_[v].attr, {view}, {}};
     if (converted.empty()) {

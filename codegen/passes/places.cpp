@@ -15,6 +15,7 @@
 #include "codegen/passes/operands.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/passes/products.hpp"
+#include "codegen/passes/reads_beside.hpp"
 #include "codegen/passes/registers.hpp"
 #include "codegen/passes/said_layouts.hpp"
 
@@ -35,8 +36,6 @@ constexpr std::size_t most_places = 16;
 constexpr int cheap_operations = 3;
 // Registers of a thread that addresses and temporaries take.
 constexpr std::int64_t beside_values = 26;
-// Of what is loaded for the next iteration while this one waits.
-constexpr std::int64_t max_loaded_ahead = 8;
 
 /// Where a value is evaluated, in the loops of so many sequential axes.
 struct Evaluation {
@@ -55,7 +54,7 @@ class Placement {
         g_(l.graph),
         inlined_(std::move(inlined)),
         a_(l.graph),
-        fetches_(l),
+        beside_(l, a_),
         halved_(graph::halved_bytes(l.graph)),
         sinks_(l.graph.insts.size()),
         places_(l.graph.insts.size()) {
@@ -106,13 +105,13 @@ class Placement {
     find_places(v);
     for (const auto& operand : {turned_operand(v), shared_operand(v)})
       if (operand) return keep(v, storage_for(g_, *operand).in, operand->shape);
-    if (const auto room = fetched_ahead(v)) return keep(v, *room);
-    if (may_be_loaded_ahead(v)) return keep(v, Registers{});
+    if (const auto room = beside_.fetched(v)) return keep(v, *room);
+    if (!halved_.contains(v) && beside_.is_loaded_ahead(v)) return keep(v, Registers{});
     const bool in_place = scaled_.contains(v) || sums_.contains(v);
     if (inst.op == Op::LayoutCast) return keep_as_said(v);
     if (must_be_whole(v) || multiplies(v) || (!in_place && worth_spreading(v)))
       return keep(v, Registers{});
-    if (is_slice_of_products(v)) return keep(v, Registers{});
+    if (is_taken_apart(v)) return keep(v, Registers{});
     if (in_place || inlined_.contains(v) || !worth_keeping(v)) return;
     keep(v, Registers{});
     if (graph::is_elementwise(g_[v].op)) kept_.push_back(v);
@@ -138,19 +137,28 @@ class Placement {
     return last;
   }
 
-  // Of a value that is whole, by columns of the matrices that tensor cores make: of these each
-  // thread has some, so that the slice is some of its registers.
-  bool is_slice_of_products(ValueId v) const {
-    constexpr std::int64_t columns = 8;
-    const Inst& i = g_[v];
-    if (i.op != Op::Slice || i.type.shape.size() != 2 || !must_always_be_whole(g_[i.args[0]]) ||
-        !is_of_products(g_, i.args[0]))
+  // Whether it is loaded, and every so manyth element of what is computed of it is wanted: of
+  // neighbours that a thread has.
+  bool is_taken_apart(ValueId v) const {
+    constexpr std::size_t most_looked_at = 32;
+    if (g_[v].op != Op::Load || !l_.window_loaded(v).is_direct() ||
+        registers_estimate(g_[v].type, l_.threads()) > max_kept_registers)
       return false;
-    const graph::SliceView at = graph::SliceView::of(i);
-    return i.type.shape[0] == g_[i.args[0]].type.shape[0] &&
-           at.strides == std::vector<std::int64_t>{1, 1} && at.starts[1] % columns == 0 &&
-           i.type.shape[1] % columns == 0 &&
-           registers_estimate(i.type, l_.threads()) <= max_kept_registers;
+    std::vector<ValueId> stack{v};
+    std::set<ValueId> seen;
+    while (!stack.empty() && seen.size() < most_looked_at) {
+      const ValueId next = stack.back();
+      stack.pop_back();
+      if (!seen.insert(next).second) continue;
+      for (const ValueId u : a_.users[index(next)]) {
+        if (g_[u].op == Op::Slice && is_apart(graph::SliceView::of(g_[u]))) return true;
+        if (graph::is_elementwise(g_[u].op) && !l_.storage_of[u]) stack.push_back(u);
+      }
+    }
+    return false;
+  }
+  static bool is_apart(const graph::SliceView& slice) {
+    return std::ranges::any_of(slice.strides, [](std::int64_t s) { return s > 1; });
   }
 
   // A product's accumulators are distributed even if there is only one.
@@ -457,201 +465,6 @@ class Placement {
     return read;
   }
 
-  // What threads read anew in each iteration of a loop with products of tensor cores, which TMA, or
-  // copies of theirs, can bring to shared memory meanwhile: its place there. All of a region, or
-  // nothing: of each there are two.
-  std::optional<Shared> fetched_ahead(ValueId v) {
-    if (g_[v].op != Op::Load || l_.uses[v] == 0) return {};
-    if (is_read_beside_sums(v)) return has_room_beside_sums() ? room_of_fetch(v) : std::nullopt;
-    if (!repeats_product(v)) return {};
-    // mma.sync reads operands of shared memory many times: what is no narrower than those, and
-    // comes by way of there, takes more of its bandwidth than there is.
-    if (!multiplying().at(a_.region[index(v)]) && g_[v].type.dtype.bytes() > 1) return {};
-    const std::optional<Shared> room = room_of_fetch(v);
-    if (!room) return {};
-    const auto [known, is_new] = fetches_all_.try_emplace(a_.region[index(v)]);
-    if (is_new) known->second = has_room(known->first);
-    return known->second ? room : std::nullopt;
-  }
-
-  // What is read once, beside elements of products of wgmma, of which a thread has few neighbours
-  // in a row.
-  bool is_read_beside_sums(ValueId v) {
-    constexpr std::int64_t least_bytes = 8 << 10;
-    const graph::Type& t = g_[v].type;
-    if (g_[v].op != Op::Load || l_.uses[v] == 0 || a_.loop[index(v)] >= 0 ||
-        (is_repeated(v) && !comes_last(v)) || t.shape.size() != 2 ||
-        bytes_of(t.dtype, t.shape) < least_bytes)
-      return false;
-    const bool by_wgmma =
-        std::ranges::any_of(multiplying(), [](const auto& region) { return region.second; });
-    return by_wgmma && is_operand_beside_products(v);
-  }
-  // For all of it, with a few slots of the products' operands; where one program's results leave
-  // while the next one's are computed, for these, too.
-  bool has_room_beside_sums() {
-    constexpr std::int64_t least_slots = 3;
-    if (room_beside_sums_) return *room_beside_sums_;
-    Checked bytes = 0;
-    std::int64_t largest = 0;
-    for (const ValueId v : a_.order) {
-      if (!is_read_beside_sums(v)) continue;
-      const std::int64_t of_block = bytes_of(g_[v].type.dtype, g_[v].type.shape);
-      largest = std::max(largest, of_block);
-      bytes = bytes + of_block;
-    }
-    if (g_.persistent) bytes = bytes + largest;
-    for (const auto& [region, by_wgmma] : multiplying()) {
-      const Staging operands = operands_in(region);
-      bytes = bytes + operands.before + operands.anew * least_slots;
-    }
-    room_beside_sums_ = bytes.within(0, l_.machine.max_shared_bytes);
-    return *room_beside_sums_;
-  }
-
-  // Behind all iterations of the innermost axis.
-  bool comes_last(ValueId v) const {
-    return runs_last(g_, a_.region[index(v)], l_.sequential_axes.back());
-  }
-  bool is_operand_beside_products(ValueId v) const {
-    return std::ranges::any_of(a_.users[index(v)], [&](ValueId u) {
-      return graph::is_elementwise(g_[u].op) &&
-             (is_of_products(g_, u) || is_operand_beside_products(u));
-    });
-  }
-
-  std::optional<Shared> room_of_fetch(ValueId v) {
-    constexpr std::int64_t box_alignment = 128;
-    const graph::Type& t = g_[v].type;
-    if (g_[v].op != Op::Load || is_scalar(g_[v]) || is_operand(v) || l_.warpgroups > 1 ||
-        t.shape.size() > 2 || t.dtype.is_bool() || t.dtype.bytes() > 4)
-      return {};
-    if (!l_.machine.has_tma())
-      return is_copied_in_rows(v) ? std::optional(Shared{.row_stride = t.shape.back()})
-                                  : std::nullopt;
-    Shared s{.row_stride = t.shape.back(), .alignment = box_alignment};
-    if (graph::element_count(t.shape) != t.shape.back()) {
-      // A pattern of panels repeats after 8 rows.
-      s.swizzle = t.shape[0] % 8 == 0 ? swizzle_of(t.shape[1] * t.dtype.bytes()) : 0;
-      if (s.swizzle == 0) return {};
-    }
-    std::string why;
-    return fetches_.box_of_load(v, s.swizzle, why) ? std::optional(s) : std::nullopt;
-  }
-
-  // Whether threads can copy what is loaded by 16 bytes each.
-  bool is_copied_in_rows(ValueId load) const {
-    constexpr std::int64_t together = 16;
-    const graph::Type& t = g_[load].type;
-    const Window& w = l_.window_loaded(load);
-    return l_.machine.has_async_copies() && w.is_direct() && w.read_only && w.mapping >= 0 &&
-           graph::MemoryView::of(g_[load]).mask == graph::no_value &&
-           g_.mapping.block_mappings[w.mapping].alignment % together == 0 &&
-           t.shape.back() * t.dtype.bytes() % together == 0 && !g_.chooses(g_[load].args[0]) &&
-           !g_.repeats(g_[load].args[0]);
-  }
-
-  // Bytes of shared memory that an iteration fills, and those that are filled before.
-  struct Staging {
-    Checked anew = 0, before = 0;
-  };
-
-  // For what is fetched in an iteration twice, beside operands that are staged before.
-  bool has_room(graph::RegionId region) {
-    Staging all = operands_in(region);
-    for (const ValueId v : a_.order)
-      if (a_.region[index(v)] == region && room_of_fetch(v))
-        all.anew = all.anew + bytes_of(g_[v].type.dtype, g_[v].type.shape);
-    return (all.before + all.anew * 2).within(0, l_.machine.max_shared_bytes);
-  }
-
-  Staging operands_in(graph::RegionId region) {
-    Staging all;
-    std::set<Operand> staged;
-    for (const ValueId v : a_.order) {
-      if (a_.region[index(v)] != region || g_[v].op != Op::Dot) continue;
-      for (const Operand& o : operands(v)) {
-        const bool held =
-            o.value == g_[v].args[0] && takes_registers(l_, product(l_, v).first, o.value, o.shape);
-        if (held || !staged.insert(o).second) continue;
-        const bool copied = a_.loop_between(o.value, v) == graph::no_value && is_copied(o.value);
-        Checked& bytes = copied ? all.anew : all.before;
-        bytes = bytes + bytes_of(g_[o.value].type.dtype, o.shape);
-      }
-    }
-    return all;
-  }
-
-  // Rather than computed.
-  bool is_copied(ValueId operand) const {
-    const Inst& i = g_[operand];
-    return i.op == Op::Load || (i.op == Op::Select && g_[i.args[1]].op == Op::Load);
-  }
-  static std::int64_t bytes_of(DType t, const Extents& shape) {
-    return graph::element_count(shape) * t.bytes();
-  }
-
-  // Whether a product reads it, or what is transposed for one, or it with zeros where it is out of
-  // bounds: that is staged as it is.
-  bool is_operand(ValueId v) const {
-    return std::ranges::any_of(a_.users[index(v)], [&](ValueId u) {
-      return g_[u].op == Op::Dot || (g_[u].op == Op::Select && is_read_by_product(u));
-    });
-  }
-  bool is_read_by_product(ValueId v) const {
-    return turned_operand(v) ||
-           std::ranges::any_of(a_.users[index(v)], [&](ValueId u) { return g_[u].op == Op::Dot; });
-  }
-
-  // A few registers of what nobody writes, anew in each iteration of a loop in which threads wait
-  // for each other or for products: that is loaded for the next iteration meanwhile (load_ahead).
-  bool may_be_loaded_ahead(ValueId v) {
-    const Inst& i = g_[v];
-    if (i.op != Op::Load || l_.uses[v] == 0 || !is_repeated(v) || is_operand(v)) return false;
-    if (halved_.contains(v)) return false;  // threads have both halves, and read them as they are
-    const Window& w = l_.window_loaded(v);
-    if (!w.is_direct() || !w.read_only || w.mapping < 0) return false;
-    return registers_estimate(i.type, l_.threads()) <= max_loaded_ahead && waits_beside(v);
-  }
-
-  // Whether there is a product or a fold in the region.
-  bool waits_beside(ValueId v) {
-    if (!waiting_) {
-      waiting_.emplace();
-      for (const ValueId x : a_.order)
-        if (g_[x].op == Op::Dot || graph::is_fold(g_[x].op)) waiting_->insert(a_.region[index(x)]);
-    }
-    return waiting_->contains(a_.region[index(v)]);
-  }
-
-  // Whether it stands beside a product of tensor cores in a loop, or along an axis that a program
-  // goes through.
-  bool repeats_product(ValueId v) {
-    return is_repeated(v) && multiplying().contains(a_.region[index(v)]);
-  }
-
-  // In a loop, or along the innermost axis that a program goes through.
-  bool is_repeated(ValueId v) const {
-    if (a_.loop[index(v)] >= 0) return true;
-    return l_.around[v] > 0 && l_.around[v] == std::ssize(l_.sequential_axes) &&
-           l_.sequential_axes.back() != programs_axis;
-  }
-
-  // Regions with a product of tensor cores, and whether one is by wgmma.
-  const std::map<graph::RegionId, bool>& multiplying() {
-    if (!multiplying_) {
-      multiplying_.emplace();
-      for (const ValueId v : a_.order) {
-        if (g_[v].op != Op::Dot) continue;
-        const Dot::Unit unit = product(l_, v).first.unit;
-        if (unit == Dot::Unit::fma) continue;
-        bool& by_wgmma = (*multiplying_)[a_.region[index(v)]];
-        by_wgmma = by_wgmma || is_of_wgmma(unit);
-      }
-    }
-    return *multiplying_;
-  }
-
   void keep(ValueId v, const Storage::In& in) { keep(v, in, g_[v].type.shape); }
   void keep(ValueId v, const Storage::In& in, const Extents& shape) {
     const Inst& i = g_[v];
@@ -696,7 +509,7 @@ class Placement {
   const Graph& g_;
   std::set<ValueId> inlined_;
   Analysis a_;
-  Fetches fetches_;
+  ReadsBeside beside_;
   const std::set<ValueId> halved_;  // bytes of which elements of 4 bits are made
   std::vector<ValueId> kept_;       // for what it costs to compute them again, computed one by one
   std::vector<std::set<Evaluation>> sinks_;
@@ -705,10 +518,6 @@ class Placement {
   std::map<ValueId, ValueId> scaled_;  // what is scaled before a product is added to it: that one
   std::set<ValueId> sums_;             // with products that are added to them
   std::map<ValueId, std::vector<Operand>> operands_;  // of products
-  std::map<graph::RegionId, bool> fetches_all_;
-  std::optional<bool> room_beside_sums_;
-  std::optional<std::map<graph::RegionId, bool>> multiplying_;
-  std::optional<std::set<graph::RegionId>> waiting_;
   std::map<int, std::vector<int>> writes_;  // their positions, by alias class, in program order
 };
 

@@ -142,8 +142,8 @@ class Accesses {
     bool all = true;
     for_each_leaf(l_, p.value, identity_map(p.layout.rank()), false,
                   [&](ValueId, const DimMap& map, StorageId storage) {
-                    const auto along = std::ranges::count(map, d);
-                    if (std::ranges::find(map, opaque_dim) != map.end()) all = false;
+                    const auto along = std::count(map.begin(), map.end(), d);
+                    if (is_opaque(map)) all = false;
                     if (along == 0) return;
                     for (const auto& [from, copy] : p.redirects)
                       if (from == storage && copy.map == map) all = false;

@@ -9,22 +9,17 @@
 
 namespace palladium::passes {
 
-/// Of neighbours along each dimension, from `starts` on.
-struct RegisterSlice {
-  StorageId of = {};
-  std::vector<std::int64_t> starts = {};
-  Extents shape = {};
-};
+/// The layout in which what a nest over `domain` reads by a map of slices is in the threads that it
+/// is in, of a value with layout `whole`; none: it has none such.
+std::optional<layout::Layout> layout_of_slice(const layout::Layout& whole, const DimMap& map,
+                                              const Extents& domain);
 
-/// Of a nest that makes nothing else.
-std::optional<RegisterSlice> register_slice(const Program& l, const LoopNest& p);
+/// Whether the nest takes them in such a layout of its own. An operand of which a thread has no
+/// neighbours it would store one by one, and keep the whole until the last part: it is exchanged.
+bool takes_slices_of_registers(const Program& l, const LoopNest& p, const layout::Layout& own);
 
-/// The layout in which a slice of a value with layout `whole` is in the threads that it is in;
-/// none: it has none such.
-std::optional<layout::Layout> layout_of_slice(const layout::Layout& whole, const RegisterSlice& s);
-
-/// Which registers those are. Precondition: `to` is layout_of_slice(from, s).
-layout::Plan plan_of_slice(const layout::Layout& from, const layout::Layout& to,
-                           const RegisterSlice& s, int element_bytes);
+/// Which registers those are. Precondition: `to` is layout_of_slice(from, map, domain).
+layout::Plan plan_of_slice(const layout::Layout& from, const layout::Layout& to, const DimMap& map,
+                           int element_bytes);
 
 }  // namespace palladium::passes

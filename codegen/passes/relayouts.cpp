@@ -39,7 +39,6 @@ class Relayouts {
     for (Statement& s : list) {
       if (repeats(s)) forget_written(s);
       for_each_body(s, [&](Statements& body) { repair(body); });
-      if (const auto renamed = renamed_slice(s)) s.what = *renamed;
       // Others take storages as they are.
       if (LoopNest* const p = std::get_if<LoopNest>(&s.what)) repair(*p, out);
       if (Scalar* const x = std::get_if<Scalar>(&s.what)) repair(*x, out);
@@ -58,20 +57,6 @@ class Relayouts {
     });
   }
 
-  // Of a nest that slices what its threads have.
-  std::optional<Relayout> renamed_slice(const Statement& s) const {
-    const LoopNest* const p = std::get_if<LoopNest>(&s.what);
-    const auto slice = p != nullptr ? register_slice(l_, *p) : std::nullopt;
-    if (!slice) return {};
-    const Storage& whole = l_.storages[slice->of];
-    const Layout& from = whole.registers().layout;
-    if (layout_of_slice(from, *slice) != p->layout) return {};
-    const StorageId to = std::get<Assign>(p->sink).storage;
-    return Relayout{.from = slice->of,
-                    .to = to,
-                    .plan = plan_of_slice(from, p->layout, *slice, whole.dtype.bytes())};
-  }
-
   static bool is_redirected(const Redirects& all, StorageId from, const DimMap& map) {
     return std::ranges::any_of(
         all, [&](const auto& c) { return c.first == from && c.second.map == map; });
@@ -81,6 +66,10 @@ class Relayouts {
     for (const Read& r : register_reads(l_, p)) {
       if (is_redirected(p.redirects, r.storage, r.map)) continue;
       const Storage& source = l_.storages[r.storage];
+      if (const StorageId part = part_of(p, r, out)) {
+        p.redirects.push_back({r.storage, {part, r.map}});
+        continue;
+      }
       if (is_opaque(r.map) || is_padded(p, r.map) || varies_in_loop(p, r.map) ||
           spreads_too_far(source, project(p.layout, r.map))) {
         p.redirects.push_back({r.storage, {copy_to_shared(r.storage, out), r.map}});
@@ -90,6 +79,25 @@ class Relayouts {
       if (need == source.registers().layout) continue;
       p.redirects.push_back({r.storage, {relayout(r.storage, need, out), r.map}});
     }
+  }
+
+  // Of a slice of what its threads have the registers; none: others have it.
+  StorageId part_of(const LoopNest& p, const Read& r, Statements& out) {
+    const DimMap whole = lowered::without_slices(r.map);
+    const Layout& from = l_.storages[r.storage].registers().layout;
+    const auto part = layout_of_slice(from, r.map, p.domain);
+    if (!part || *part != project(p.layout, whole) || is_padded(p, whole) ||
+        varies_in_loop(p, whole) || l_.storages[r.storage].is_packed() ||
+        !takes_slices_of_registers(l_, p, p.layout))
+      return {};
+    Storage s = l_.storages[r.storage];
+    s.registers().layout = *part;
+    s.shape = part->domain;
+    s.dropped = {};
+    const layout::Plan plan = plan_of_slice(from, *part, r.map, s.dtype.bytes());
+    const StorageId to = l_.add_storage(std::move(s));
+    out.push_back({Relayout{.from = r.storage, .to = to, .plan = plan}});
+    return to;
   }
 
   void repair(Scalar& s, Statements& out) {
@@ -123,7 +131,7 @@ class Relayouts {
 
   StorageId new_copy(StorageId from, Statements& out) {
     Storage s = l_.storages[from];
-    s.in = Shared{.row_stride = s.shape.empty() ? 1 : s.shape.back()};
+    s.in = Shared{.row_stride = row_stride(s)};
     s.variable = {};
     const StorageId to = l_.add_storage(std::move(s));
     LoopNest copy{.sink = Spill{.from = from, .storage = to},
@@ -133,6 +141,15 @@ class Relayouts {
     copy.rolled.assign(copy.domain.size(), 0);
     out.push_back({std::move(copy)});
     return to;
+  }
+
+  // Rows that all begin at one bank are moved apart by what 4 lanes have of a row of a product.
+  static std::int64_t row_stride(const Storage& s) {
+    constexpr std::int64_t banks = 128, access = 16, elements = 8;
+    if (s.shape.empty()) return 1;
+    const std::int64_t row = s.shape.back(), bytes = s.dtype.bytes();
+    const bool meet = s.shape.size() > 1 && row * bytes % banks == 0;
+    return row + (meet ? std::max(elements, access / bytes) : 0);
   }
 
   StorageId relayout(StorageId from, const Layout& need, Statements& out) {
@@ -213,8 +230,6 @@ bool is_padded(const LoopNest& p, const DimMap& map) {
     return d >= 0 && p.domain[static_cast<std::size_t>(d)] != p.valid[static_cast<std::size_t>(d)];
   });
 }
-
-bool is_opaque(const DimMap& m) { return std::find(m.begin(), m.end(), opaque_dim) != m.end(); }
 
 layout::Plan plan_of(const Program& l, const Relayout& r) {
   const Storage &from = l.storages[r.from], &to = l.storages[r.to];

@@ -37,7 +37,8 @@ bool is_of_product(const Program& l, ValueId value) {
     left.pop_back();
     held = !first && is_pinned(l.storage_of[next]);
     for_each_leaf(l, next, all, !first, [&](ValueId v, const DimMap& map, StorageId s) {
-      if (!s || !l.storages[s].in_registers() || (map != all && map != turned)) return;
+      const DimMap whole = lowered::without_slices(map);
+      if (!s || !l.storages[s].in_registers() || (whole != all && whole != turned)) return;
       held |= is_pinned(s);
       const auto look_at = [&](ValueId source) {
         if (seen.insert(source).second) left.push_back(source);

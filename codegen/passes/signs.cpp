@@ -48,7 +48,7 @@ Part folded(const Graph& g, const Part& e, const Holding& holds) {
   std::size_t kept = 0;
   for (std::size_t d = 0; d < g[i.args[0]].type.shape.size(); ++d)
     map.push_back(std::ranges::find(reduced, static_cast<std::int64_t>(d)) != reduced.end()
-                      ? any_dim
+                      ? DimIndex(any_dim)
                       : e.map[kept++]);
   const Inst& of = g[i.args[0]];
   if (of.op == Op::Select && holds && holds(of.args[0])) return {of.args[1], std::move(map)};

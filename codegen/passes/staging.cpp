@@ -434,8 +434,7 @@ class Padding {
     model_.enter(p, p.layout);
     for (const Effect& e : element_reads(l_, p)) {
       const bool reads = reads_staged(l_, e.leaf) && root_of(l_.graph, e.leaf) == w.root;
-      const bool opaque = std::ranges::find(e.map, opaque_dim) != e.map.end();
-      if (!reads || opaque) continue;
+      if (!reads || is_opaque(e.map)) continue;
       n += model_.wavefronts(l_.graph[e.leaf].args[0], e.map);
       ++reads_;
     }

@@ -16,8 +16,9 @@ using pl::_;
 
 namespace {
 
-// Of parts of a row each becomes itself times x, and another one times y.
-enum class Spelling { concatenated, stored, turned, rolled, split };
+// Of parts of a row each becomes itself times x, and another one times y. Of `every` a part is
+// every so manyth element, and lies by itself in the result.
+enum class Spelling { concatenated, stored, turned, rolled, split, every };
 
 struct Sliced {
   std::int64_t m = 128, k = 64, width = 64, parts = 2;
@@ -30,7 +31,7 @@ struct Sliced {
 
   static Sliced drawn(Random& random) {
     const Spelling all[] = {Spelling::concatenated, Spelling::stored, Spelling::turned,
-                            Spelling::rolled, Spelling::split};
+                            Spelling::rolled,       Spelling::split,  Spelling::every};
     const std::int64_t parts = random.pick({2, 3, 4});
     return {.m = random.pick({16, 64, 128}),
             .k = random.pick({16, 64}),
@@ -41,13 +42,13 @@ struct Sliced {
             .dtype = random.chance(50) ? bf16 : f16,
             .factors = random.chance(50) ? f32 : bf16,
             .out = random.chance(60) ? bf16 : f32,
-            .spelling = all[random.below(5)],
+            .spelling = all[random.below(6)],
             .persistent = random.chance(20),
             .keeps_sum = random.chance(30)};
   }
   std::string text() const {
-    static constexpr const char* spellings[] = {"concatenated", "stored", "turned", "rolled",
-                                                "split"};
+    static constexpr const char* spellings[] = {"concatenated", "stored", "turned",
+                                                "rolled",       "split",  "every"};
     return std::to_string(m) + " rows of " + std::to_string(parts) + " parts of " +
            std::to_string(width) + ", " + std::to_string(steps) + " times " + std::to_string(k) +
            " of " + std::string(dtype.name()) + ", by " + std::string(factors.name()) + " to " +
@@ -103,7 +104,9 @@ struct Sliced {
   void combine(const Value& sum, const Value& x, const Value& y, Ref o) const {
     std::vector<Value> part;
     for (std::int64_t p = 0; p < parts; ++p)
-      part.push_back(sum[{_, ds(static_cast<int>(p * width), width)}]);
+      part.push_back(spelling == Spelling::every
+                         ? sum[{_, ds(static_cast<int>(p), width, parts)}]
+                         : sum[{_, ds(static_cast<int>(p * width), width)}]);
     if (spelling == Spelling::split) part = pl::split(sum, static_cast<int>(parts), 1);
     if (spelling == Spelling::turned || spelling == Spelling::rolled)
       return combine_whole(sum, part, x, y, o);
@@ -144,10 +147,16 @@ void check(const Sliced& c) {
         sums[static_cast<std::size_t>(i * n + j)] +=
             a.data<float>()[i * depth + l] * b.data<float>()[l * n + j];
     for (std::int64_t j = 0; j < n; ++j) {
-      const std::int64_t in_part = j % c.width, other = (j + c.turn * c.width) % n;
+      const std::int64_t in_part = j % c.width, part = j / c.width;
+      const auto element = [&](std::int64_t p) {
+        const std::int64_t of = p % c.parts;
+        return sums[static_cast<std::size_t>(i * n + (c.spelling == Spelling::every
+                                                          ? in_part * c.parts + of
+                                                          : of * c.width + in_part))];
+      };
       expected[static_cast<std::size_t>(i * n + j)] =
-          sums[static_cast<std::size_t>(i * n + j)] * x.data<float>()[i * c.width + in_part] +
-          sums[static_cast<std::size_t>(i * n + other)] * y.data<float>()[i * c.width + in_part];
+          element(part) * x.data<float>()[i * c.width + in_part] +
+          element(part + c.turn) * y.data<float>()[i * c.width + in_part];
     }
   }
   for_each_target("sliced", [&](Target target) {
@@ -169,22 +178,22 @@ void check(const Sliced& c) {
 
 TEST_CASE("parts of a product's rows are combined in every spelling") {
   for (const Spelling s : {Spelling::concatenated, Spelling::stored, Spelling::turned,
-                           Spelling::rolled, Spelling::split})
+                           Spelling::rolled, Spelling::split, Spelling::every})
     for (const std::int64_t parts : {2, 3}) check({.width = 32, .parts = parts, .spelling = s});
 }
 
 TEST_CASE("halves of a product's rows that meet stay in their threads' registers") {
   for (const Spelling s : {Spelling::concatenated, Spelling::stored, Spelling::turned,
-                           Spelling::rolled, Spelling::split}) {
+                           Spelling::rolled, Spelling::split, Spelling::every}) {
     const Sliced c{.spelling = s};
-    const std::string decided =
-        c.kernel()
-            .lower(ShapeDtype{{256, 128}, c.dtype}, ShapeDtype{{128, 128}, c.dtype},
-                   ShapeDtype{{256, 64}, f32}, ShapeDtype{{256, 64}, f32})
-            .decisions({.arch = "sm_90a"});
-    CAPTURE(decided);
-    CHECK(decided.find("registers renamed") != std::string::npos);
-    CHECK(decided.find(" from s") == std::string::npos);  // nothing by way of shared memory
+    const Lowered lowered =
+        c.kernel().lower(ShapeDtype{{256, 128}, c.dtype}, ShapeDtype{{128, 128}, c.dtype},
+                         ShapeDtype{{256, 64}, f32}, ShapeDtype{{256, 64}, f32});
+    const std::string text = lowered.cuda_source({.arch = "sm_90a"});
+    CAPTURE(c.text(), text);
+    CHECK(text.find("registers renamed") != std::string::npos);
+    // Of every second element a thread has no neighbours to store as matrices.
+    if (s != Spelling::every) CHECK(text.find("store_shared<") == std::string::npos);
   }
 }
 

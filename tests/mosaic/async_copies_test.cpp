@@ -217,7 +217,7 @@ TEST_CASE("tiles are loaded, of one or several matrices: tma_load_tiled, tma_pre
           });
           const std::string text = k.lower(ShapeDtype{shape, t}).cuda_source({.arch = "sm_90a"});
           CHECK(text.find("pl::tma_load") != std::string::npos);
-          CHECK((text.find("pl::tma_prefetch") != std::string::npos) == prefetches);
+          CHECK((text.find("pl::tma_prefetch(") != std::string::npos) == prefetches);
         }
 }
 

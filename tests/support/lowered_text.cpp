@@ -353,6 +353,19 @@ class ProgramReader {
     x.clear();
     for (const std::string& item : l.list(text)) set(l, x.emplace_back(), item);
   }
+  // "1*2+64": of dimension 1 every second element from 64 on
+  static void set(const PartLine& l, DimMap& x, const std::string& text) {
+    x.clear();
+    for (const std::string& item : l.list(text)) {
+      const std::size_t times = item.find('*'), plus = item.find('+');
+      DimIndex& d = x.emplace_back(l.number<int>(std::string_view(item).substr(0, times)));
+      if (times == std::string::npos) continue;
+      if (plus == std::string::npos) l.refuse("expected a stride and a start");
+      d.sliced = true;
+      d.stride = l.number<std::int64_t>(item.substr(times + 1, plus - times - 1));
+      d.start = l.number<std::int64_t>(item.substr(plus + 1));
+    }
+  }
   template <class T>
   static void set(const PartLine& l, std::vector<T>& x, const std::string& text) {
     x.clear();
