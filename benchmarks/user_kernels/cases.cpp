@@ -136,6 +136,12 @@ void add_other_products(std::vector<Case>& all) {
   all.push_back({"matmul_stored_transposed", [] { return matmul({.trans_out = true}); }, 0, ""});
   all.push_back({"gathered_matmul", [=] { return gathered_matmul(sizes); }, 0, "gathered_matmul"});
   all.push_back({"mlp", [=] { return mlp(sizes); }, 0, "mlp"});
+  all.push_back({"projection_rotary", [=] { return projection_rotary(sizes); }, 0, "matmul_128"});
+  all.push_back({"product_norm",
+                 [] {
+                   return product_norm({.n = 256, .tile = {128, 256, 64}});
+                 },
+                 0, ""});
   all.push_back({"weight_gradient", [=] { return weight_gradient(sizes); }, 0, "weight_gradient"});
   all.push_back({"gram", [=] { return gram(sizes); }, 0, "matmul_128_trans_b"});
   all.push_back({"complex_matmul", [=] { return complex_matmul(sizes); }, 0, "complex_matmul"});

@@ -101,6 +101,11 @@ struct Sizes {
 UserKernel low_rank_adapter(const Sizes& sizes, std::int64_t rank = 64);
 /// (x rsqrt(mean(x²))) w: rows are scaled behind the product, their squares added up beside it.
 UserKernel norm_matmul(const Sizes& sizes);
+/// x w and a rotary embedding of its heads, a block of columns each, by factors of rows: halves of
+/// a head turn each other.
+UserKernel projection_rotary(const Sizes& sizes);
+/// A layer's end: the norm of the rows of activation(x w + bias) + residual, a block's columns each.
+UserKernel product_norm(const Sizes& sizes);
 /// silu(a) b: an operand that is computed.
 UserKernel activated_matmul(const Sizes& sizes);
 /// (a row_scale) b, the left operand rounded to what b is of: bf16 [k, n], or f8e4m3 [n, k].

@@ -266,6 +266,9 @@ TEST_CASE("products as models have them agree") {
                matmul({.m = 128, .n = 64, .k = 128, .tile = small, .sum = sum, .trans_out = true}));
   check_turn(0, "gathered", gathered_matmul(sizes));
   check_turn(0, "mlp", mlp({.m = 64, .n = 64, .k = 96, .tile = small}));
+  check_turn(0, "projection, rotary",
+             projection_rotary({.m = 128, .n = 128, .k = 96, .tile = small}));
+  check_turn(0, "product, norm", product_norm({.m = 128, .n = 64, .k = 96, .tile = small}));
   check_turn(0, "weight gradient", weight_gradient(sizes));
   check_turn(0, "gram", gram(sizes));
   check_turn(0, "complex", complex_matmul(sizes));
