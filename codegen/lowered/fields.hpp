@@ -399,6 +399,7 @@ PALLADIUM_FIELDS(Program) {
   f("num_warps", x.num_warps);
   f("wanted_warps", x.wanted_warps);
   f("may_stage", x.may_stage);
+  f("may_fetch_beside", x.may_fetch_beside);
   f("most_slots", x.most_slots);
   f("largest_held", x.largest_held);
   f("most_held", x.most_held);

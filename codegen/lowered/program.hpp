@@ -75,6 +75,7 @@ struct Program {
   int num_warps = 4;              // ... of so many warps each
   int wanted_warps = 4;           // by place_windows and place_values, to keep what they could not
   bool may_stage = true;          // there is shared memory for windows that are read from global
+  bool may_fetch_beside = true;   // ... for what is read once beside sums
   int most_slots = 0;             // that there is room for in a ring; 0: nobody has found out yet
   std::int64_t largest_held = 0;  // registers per thread of one value ...
   std::int64_t most_held = 0;     // ... and of all values at once, by measure_registers

@@ -48,7 +48,7 @@ std::optional<Shared> ReadsBeside::fetched(ValueId v) {
 bool ReadsBeside::is_read_beside_sums(ValueId v) {
   constexpr std::int64_t least_bytes = 8 << 10;
   const graph::Type& t = g_[v].type;
-  if (g_[v].op != Op::Load || l_.uses[v] == 0 || a_.loop[index(v)] >= 0 ||
+  if (!l_.may_fetch_beside || g_[v].op != Op::Load || a_.loop[index(v)] >= 0 ||
       (is_repeated(v) && !comes_last(v)) || t.shape.size() != 2 ||
       bytes_of(t.dtype, t.shape) < least_bytes)
     return false;

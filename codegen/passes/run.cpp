@@ -45,9 +45,20 @@ class Runner {
   Runner(const graph::Graph& g, const Machine& machine, const Observer& observer)
       : g_(g), machine_(machine), observer_(observer) {}
 
+  // What is read beside sums waits for its place in shared memory before anything that needs more.
+  Program run() {
+    try {
+      return run(true);
+    } catch (const SharedMemoryError&) {
+      return run(false);
+    }
+  }
+
+ private:
   // Slots of rings are counted before copies and products are awaited: what is read until then
   // may need the room of one.
-  Program run() const {
+  Program run(bool may_fetch_beside) {
+    may_fetch_beside_ = may_fetch_beside;
     for (int most_slots = 0;;) {
       Program l = attempted();
       l.most_slots = most_slots;
@@ -63,7 +74,6 @@ class Runner {
     }
   }
 
- private:
   static int slots_of_largest(const Program& l) {
     int slots = 0;
     for (const lowered::Ring& r : l.rings) slots = std::max(slots, r.slots);
@@ -82,6 +92,7 @@ class Runner {
 
   Program attempt(int num_warps, bool may_stage) const {
     Program l = start(g_, machine_, num_warps, may_stage);
+    l.may_fetch_beside = may_fetch_beside_;
     for (const Pass& p : attempt_passes()) run(p, l);
     return l;
   }
@@ -132,6 +143,7 @@ class Runner {
   std::string blame(const Pass& p, const Program& broken, const char* what) const {
     Program before = start(g_, machine_, broken.num_warps, broken.may_stage);
     before.most_slots = broken.most_slots;
+    before.may_fetch_beside = broken.may_fetch_beside;
     for (const std::span<const Pass> passes : {attempt_passes(), chosen_passes()})
       for (const Pass& other : passes) {
         if (&other == &p)
@@ -147,6 +159,7 @@ class Runner {
   const graph::Graph& g_;
   const Machine& machine_;
   const Observer& observer_;
+  bool may_fetch_beside_ = true;  // in the attempts that are made
 };
 
 }  // namespace

@@ -180,6 +180,8 @@ TEST_CASE("parts of a product's rows are combined in every spelling") {
   for (const Spelling s : {Spelling::concatenated, Spelling::stored, Spelling::turned,
                            Spelling::rolled, Spelling::split, Spelling::every})
     for (const std::int64_t parts : {2, 3}) check({.width = 32, .parts = parts, .spelling = s});
+  // Where others have every fourth element, and shared memory has no room for factors, too.
+  check({.parts = 4, .turn = 3, .spelling = Spelling::every, .keeps_sum = true});
 }
 
 TEST_CASE("halves of a product's rows that meet stay in their threads' registers") {
