@@ -40,7 +40,8 @@ constexpr std::int64_t beside_values = 26;
 /// Where a value is evaluated, in the loops of so many sequential axes.
 struct Evaluation {
   int position = 0;
-  ValueId user = graph::no_value;  // none: the end of a region, which yields it
+  ValueId user = graph::no_value;     // none: the end of a region
+  ValueId yielded = graph::no_value;  // there: one of its values
   int loop = -1;
   int around = 0;
   auto operator<=>(const Evaluation&) const = default;
@@ -181,15 +182,16 @@ class Placement {
       else if (g_[u].op == Op::Dot)
         add_staged(v, u);
       else
-        s.insert({a_.position[index(u)], u, a_.loop[index(u)], l_.around[u]});
+        s.insert({a_.position[index(u)], u, graph::no_value, a_.loop[index(u)], l_.around[u]});
     }
     // A yielded value is evaluated at the end of its region.
     for (const End& e : a_.yielded[index(v)])
-      s.insert({e.position, graph::no_value, e.loop, l_.around[e.owner]});
+      s.insert({e.position, graph::no_value, v, e.loop, l_.around[e.owner]});
     // Where the product is, if it is added in place.
     if (const auto scaled = scaled_.find(v); scaled != scaled_.end()) {
       const ValueId dot = scaled->second;
-      s.insert({a_.position[index(dot)], dot, a_.loop[index(dot)], l_.around[dot]});
+      s.insert(
+          {a_.position[index(dot)], dot, graph::no_value, a_.loop[index(dot)], l_.around[dot]});
     }
   }
 
@@ -210,7 +212,7 @@ class Placement {
     ValueId at = a_.loop_between(operand, product);
     const auto add = [&] {
       sinks_[index(operand)].insert(
-          {a_.position[index(at)], at, a_.loop[index(at)], l_.around[operand]});
+          {a_.position[index(at)], at, graph::no_value, a_.loop[index(at)], l_.around[operand]});
     };
     if (at != graph::no_value) return add();
     for (const Operand& staged : operands(product)) {
