@@ -26,7 +26,6 @@ using graph::Type;
 constexpr std::int64_t most_registers = 8;     // of parts, of a thread
 constexpr std::int64_t elements_together = 4;  // that a thread reads at once
 constexpr std::int64_t least_row = 32;         // elements of memory that neighbours read
-constexpr std::int64_t most_of_rows = 32;      // registers of parts of such rows, of a thread
 
 /// carry + fold(x), the fold with other dimensions of one element.
 struct Sum {
@@ -58,7 +57,7 @@ class Deferral {
       for (const RegionId inner : g_[v].regions) visit(inner);
       if (g_[v].op != Op::Loop) continue;
       multiplies_ = multiplies(g_[v].regions[0]);
-      for (std::size_t c = 0; c < graph::LoopView::of(g_[v]).carries.size(); ++c) defer(v, c);
+      defer_carries(v);
     }
   }
 
@@ -66,14 +65,22 @@ class Deferral {
     return std::ranges::any_of(g_[r].insts, [&](ValueId v) { return g_[v].op == Op::Dot; });
   }
 
-  void defer(ValueId loop, std::size_t carry) {
+  // All are chosen of the loop as it was: a carry that has become parts reads what another folds.
+  void defer_carries(ValueId loop) {
+    struct Chosen {
+      std::size_t carry;
+      Sum sum;
+      Parts parts;
+    };
+    std::vector<Chosen> chosen;
     const Analysis a(g_);
-    const std::optional<Sum> sum = sum_of(a, loop, carry);
-    if (!sum) return;
-    const std::optional<Parts> parts = parts_of(g_[sum->fold]);
-    if (!parts || !is_read_alone(a, sum->fold)) return;
-    add_parts(loop, carry, *sum, *parts);
-    changed_ = true;
+    for (std::size_t c = 0; c < graph::LoopView::of(g_[loop]).carries.size(); ++c) {
+      std::optional<Sum> sum = sum_of(a, loop, c);
+      std::optional<Parts> parts = sum ? parts_of(g_[sum->fold]) : std::nullopt;
+      if (parts && is_read_alone(a, sum->fold)) chosen.push_back({c, *sum, *parts});
+    }
+    for (const Chosen& c : chosen) add_parts(loop, c.carry, c.sum, c.parts);
+    changed_ |= !chosen.empty();
   }
 
   std::optional<Sum> sum_of(const Analysis& a, ValueId loop, std::size_t carry) const {
@@ -139,10 +146,12 @@ class Deferral {
     return p;
   }
 
-  // Of rows of memory neighbours stay neighbours: threads have vectors of them.
+  // Of rows of memory neighbours stay neighbours: threads have vectors of them. Where there is a
+  // row for each warp none waits for another, and a fold costs less than what its parts hold.
   std::optional<Parts> parts_of_rows(const Inst& fold, const Extents& x) const {
     const std::int64_t along = x.back(), results = graph::element_count(fold.type.shape);
-    const std::int64_t most = most_of_rows * l_.threads();
+    const std::int64_t most = most_registers * l_.threads();
+    if (results >= l_.num_warps) return {};
     std::int64_t width = 1;
     while (results * width < most && along % (2 * width) == 0) width *= 2;
     if (results * along <= most) width = along;

@@ -234,15 +234,24 @@ void check(const Chunks& c) {
 }  // namespace
 
 TEST_CASE("folds that a loop without products carries meet behind it") {
-  const std::string text =
-      Chunks{}.kernel().lower(ShapeDtype{Chunks{}.shape(), bf16}).cuda_source({.arch = "sm_90a"});
-  const std::size_t loop = text.find("PL_NOUNROLL for"), last = text.find("reduce_lanes");
-  REQUIRE(loop != std::string::npos);
-  REQUIRE(last != std::string::npos);
-  CHECK(text.find("warpgroup_sync") > text.find("  }\n", loop));
-  CHECK(last > loop);
+  // Of one row, or of columns, all threads would wait for each other in each iteration.
+  for (const Chunks& c :
+       {Chunks{.rows = 1, .chunk = 1024}, Chunks{.rows = 64, .chunk = 64, .axis = 0}}) {
+    const std::string text =
+        c.kernel().lower(ShapeDtype{c.shape(), bf16}).cuda_source({.arch = "sm_90a"});
+    CAPTURE(c.text(), text);
+    const std::size_t loop = text.find("PL_NOUNROLL for");
+    REQUIRE(loop != std::string::npos);
+    const std::string body = text.substr(loop, text.find("\n  }\n", loop) - loop);
+    CHECK(body.find("sync") == std::string::npos);
+    CHECK(body.find("reduce_warps") == std::string::npos);
+    CHECK(text.find("reduce_warps") != std::string::npos);
+    // What several carries add, they share.
+    if (c.rows == 1) CHECK(body.find("load_global") == body.rfind("load_global"));
+  }
   check({});
-  check({.steps = 0, .begin = 2});
+  check({.rows = 1});
+  check({.rows = 1, .steps = 0, .begin = 2});
   check({.rows = 16, .axis = 0});
 }
 
