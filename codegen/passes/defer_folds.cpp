@@ -181,7 +181,8 @@ class Deferral {
       if (!seen.insert(v).second || g_[v].type.shape != g_[x].type.shape) continue;
       loads |= g_[v].op == Op::Load;
       if (g_[v].op == Op::Constant || g_[v].op == Op::Load) continue;
-      if (!graph::is_elementwise(g_[v].op) && g_[v].op != Op::Broadcast) return false;
+      if (!graph::is_elementwise(g_[v].op) && g_[v].op != Op::Broadcast && g_[v].op != Op::Reshape)
+        return false;
       stack.insert(stack.end(), g_[v].args.begin(), g_[v].args.end());
     }
     return loads && std::ranges::all_of(seen, [&](ValueId v) {

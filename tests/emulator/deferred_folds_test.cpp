@@ -255,6 +255,30 @@ TEST_CASE("folds that a loop without products carries meet behind it") {
   check({.rows = 16, .axis = 0});
 }
 
+TEST_CASE("a vector that is reshaped for the rows it multiplies keeps no sum in its loop") {
+  for (const std::int64_t rows : {1, 2}) {
+    const graph::Graph g = traced(
+        [&](Ref a, Ref x, Ref o) {
+          const auto add = [&](Index i, Value sum) {
+            const Slice now = ds(i * 1024, 1024);
+            return sum +
+                   palladium::sum(a[{_, now}].astype(f32) * x[now].astype(f32).reshape({1, 1024}),
+                                  {.axis = 1});
+          };
+          o[_] = loop(0, 4, add, zeros({rows}, f32));
+        },
+        {.name = "gemv", .out_type = {{{rows}, f32}}},
+        {array({rows, 4096}, bf16), array({4096}, bf16)});
+    const std::string text = text_of(g);
+    CAPTURE(text);
+    const std::size_t loop = text.find("PL_NOUNROLL for");
+    REQUIRE(loop != std::string::npos);
+    const std::string body = text.substr(loop, text.find("\n  }\n", loop) - loop);
+    CHECK(body.find("reduce_") == std::string::npos);
+    for (const int cc : {80, 90}) CHECK(on_all_targets(g, {}, cc) == "");
+  }
+}
+
 TEST_CASE("drawn folds of rows, chunk by chunk, are those of plain loops") {
   for_seeds(1, 24, [](std::uint64_t seed) {
     Random random(seed);
