@@ -82,8 +82,7 @@ class ChosenCopies {
     if (why == nullptr && !guarded) why = "a mask asks more than where its array ends";
     if (why == nullptr && l_.storages[to.storage].shared().tf32)
       why = "its elements are rounded to tf32 on their way";
-    if (why == nullptr && is_opaque(map))
-      why = "it is reshaped on its way";
+    if (why == nullptr && is_opaque(map)) why = "it is reshaped on its way";
     if (why == nullptr && m.mask != graph::no_value &&
         differs_in_row(m.mask, map, static_cast<int>(p.domain.size()) - 1))
       why = "its mask differs between elements that would be copied together";

@@ -169,26 +169,32 @@ class Deferral {
   // Whether what it is computed of element by element is loaded, and for products, if there are
   // any, or else for folds, alone.
   bool is_read_alone(const Analysis& a, ValueId fold) const {
+    if (multiplies_ && lowered::fold_of(g_[fold].op) != thread::Fold::sum) return false;
     const ValueId x = g_[fold].args[0];
-    if (multiplies_)
-      return lowered::fold_of(g_[fold].op) == thread::Fold::sum && is_for_products(a, x);
-    std::set<ValueId> seen;
+    const std::set<ValueId> parts = made_of(x);
+    return std::ranges::any_of(parts, [&](ValueId v) { return g_[v].op == Op::Load; }) &&
+           std::ranges::all_of(parts, [&](ValueId v) {
+             return multiplies_ ? is_for_products(a, v, x, parts) : is_folded(a, v);
+           });
+  }
+
+  // What x is computed of, element by element, constants and values of other shapes left out;
+  // nothing: of what is neither that nor loaded.
+  std::set<ValueId> made_of(ValueId x) const {
+    std::set<ValueId> found;
     std::vector<ValueId> stack{x};
-    bool loads = false;
     while (!stack.empty()) {
       const ValueId v = stack.back();
+      const Inst& i = g_[v];
       stack.pop_back();
-      if (!seen.insert(v).second || g_[v].type.shape != g_[x].type.shape) continue;
-      loads |= g_[v].op == Op::Load;
-      if (g_[v].op == Op::Constant || g_[v].op == Op::Load) continue;
-      if (!graph::is_elementwise(g_[v].op) && g_[v].op != Op::Broadcast && g_[v].op != Op::Reshape)
-        return false;
-      stack.insert(stack.end(), g_[v].args.begin(), g_[v].args.end());
+      if (i.op == Op::Constant || i.type.shape != g_[x].type.shape || !found.insert(v).second)
+        continue;
+      if (i.op == Op::Load) continue;
+      const bool moves = !multiplies_ && (i.op == Op::Broadcast || i.op == Op::Reshape);
+      if (!graph::is_elementwise(i.op) && !moves) return {};
+      stack.insert(stack.end(), i.args.begin(), i.args.end());
     }
-    return loads && std::ranges::all_of(seen, [&](ValueId v) {
-             return g_[v].op == Op::Constant || g_[v].type.shape != g_[x].type.shape ||
-                    is_folded(a, v);
-           });
+    return found;
   }
 
   // Whether nothing but folds becomes of it, element by element.
@@ -209,26 +215,11 @@ class Deferral {
     return true;
   }
 
-  // Whether what it is computed of element by element is loaded, for products and for it alone.
-  bool is_for_products(const Analysis& a, ValueId x) const {
-    std::set<ValueId> seen;
-    std::vector<ValueId> stack{x};
-    bool loads = false;
-    while (!stack.empty()) {
-      const ValueId v = stack.back();
-      stack.pop_back();
-      if (!seen.insert(v).second || g_[v].op == Op::Constant) continue;
-      loads |= g_[v].op == Op::Load;
-      if (g_[v].op == Op::Load) continue;
-      if (!graph::is_elementwise(g_[v].op)) return false;
-      stack.insert(stack.end(), g_[v].args.begin(), g_[v].args.end());
-    }
-    return loads && std::ranges::all_of(seen, [&](ValueId v) {
-             return g_[v].op == Op::Constant ||
-                    (a.yielded[index(v)].empty() &&
-                     std::ranges::all_of(a.users[index(v)], [&](ValueId u) {
-                       return g_[u].op == Op::Dot || seen.contains(u) || g_[u].args[0] == x;
-                     }));
+  // Whether a part of x is for products, and for x.
+  bool is_for_products(const Analysis& a, ValueId v, ValueId x,
+                       const std::set<ValueId>& parts) const {
+    return a.yielded[index(v)].empty() && std::ranges::all_of(a.users[index(v)], [&](ValueId u) {
+             return g_[u].op == Op::Dot || parts.contains(u) || g_[u].args[0] == x;
            });
   }
 

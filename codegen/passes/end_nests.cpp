@@ -74,8 +74,7 @@ class Ending {
   // Who wants all that a storage holds, or what of it.
   void note(const LoopNest* p, const Effect& e) {
     if (!e.reads() || !e.storage) return;
-    const bool plain = p != nullptr && e.is_element() && !e.replaces &&
-                       !is_opaque(e.map);
+    const bool plain = p != nullptr && e.is_element() && !e.replaces && !is_opaque(e.map);
     if (plain)
       readers_[e.storage].push_back({p, e.map});
     else

@@ -521,25 +521,25 @@ class Assignment {
     std::int64_t size = l.registers() * widest(p);
     const bool brief = size * operations(p) <= max_unrolled_operations;
     if (fills_registers(p.sink) || (size <= max_unrolled_registers && brief)) return;
-    const std::vector<bool> held = held_dimensions(p);
-    const auto roll = [&](int d) {
-      if (l.repetitions(d) == 1 || held[static_cast<std::size_t>(d)]) return;
-      p.rolled[d] = 1;
-      size /= l.repetitions(d);
-    };
-    roll_dimensions(p, size, roll);
+    roll_dimensions(p, size);
     stand_together(p, size);
   }
 
-  void roll_dimensions(LoopNest& p, const std::int64_t& size, const auto& roll) {
+  // Leaves `size` elements in the text.
+  void roll_dimensions(LoopNest& p, std::int64_t& size) {
     const Layout& l = p.layout;
+    const std::vector<bool> held = held_dimensions(p);
+    const auto is_held = [&](int d) { return held[static_cast<std::size_t>(d)]; };
+    const auto roll = [&](int d) {
+      if (l.repetitions(d) == 1 || is_held(d)) return;
+      p.rolled[d] = 1;
+      size /= l.repetitions(d);
+    };
     if (const Reduce* fold = std::get_if<Reduce>(&p.sink)) {
       for (const int d : fold->reduced) roll(d);
       const Layout result = layout::drop(l, fold->reduced);
       const bool few = result.registers() <= Reduce::most_registers;
       // Where registers are read along what is folded, no loop is shorter.
-      const std::vector<bool> held = held_dimensions(p);
-      const auto is_held = [&](int d) { return held[static_cast<std::size_t>(d)]; };
       const bool reads_registers = std::ranges::any_of(fold->reduced, is_held);
       if (few && size <= (reads_registers ? 8 : 2) * max_unrolled_registers) return;
       if (!few) share_result(*fold);

@@ -118,30 +118,28 @@ TEST_CASE("arrays of several sizes of elements all move by 16 bytes") {
              Shows({"w2 = %7 by", "reg[j1 j2 j4]"}));
 }
 
-TEST_CASE("what stands beside a product is read as memory has it, and handed on") {
-  const std::string text =
-      decided(whole({"f16[64,64]", "f16[64,64]", "f16[64,64]"}, {"f32[64,64]"}, R"(
+namespace {
+
+std::string product_and_residual() {
+  return whole({"f16[64,64]", "f16[64,64]", "f16[64,64]"}, {"f32[64,64]"}, R"(
   %4: f16[64,64] = load %0
   %5: f16[64,64] = load %1
   %6: f32[64,64] = dot %4, %5
   %7: f16[64,64] = load %2
   %8: f32[64,64] = cast %7
   %9: f32[64,64] = add %6, %8
-  store %3, %9)"),
-              80);
+  store %3, %9)");
+}
+
+}  // namespace
+
+TEST_CASE("what stands beside a product is read as memory has it, and handed on") {
+  const std::string text = decided(product_and_residual(), 80);
   CHECK_THAT(text, Shows({"= %7 by dom(64,64) tile(16,64) reg[j1 j2 j4]", "= relayout"}));
 }
 
 TEST_CASE("what has rows that TMA fetches is read where it lies in shared memory") {
-  const std::string text =
-      decided(whole({"f16[64,64]", "f16[64,64]", "f16[64,64]"}, {"f32[64,64]"}, R"(
-  %4: f16[64,64] = load %0
-  %5: f16[64,64] = load %1
-  %6: f32[64,64] = dot %4, %5
-  %7: f16[64,64] = load %2
-  %8: f32[64,64] = cast %7
-  %9: f32[64,64] = add %6, %8
-  store %3, %9)"));
+  const std::string text = decided(product_and_residual());
   CHECK_THAT(text, Shows({"copy s0 = w2", "= s2 * s3 by wgmma", "w3 = %9"}));
   CHECK(text.find("relayout") == std::string::npos);
 }

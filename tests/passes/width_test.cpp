@@ -168,7 +168,8 @@ TEST_CASE("a row that no program can keep is streamed by a warpgroup") {
 TEST_CASE("a width that is given is kept, whatever it costs") {
   CHECK_THAT(emitted(by_warps(4, product("f16[128,32]", "f16[32,128]", "f32[128,128]")), 80),
              Shows({"PL_KERNEL(128)", "f32 v0[128] = {};"}));
-  CHECK_THAT(decided(by_warps(8, softmax("f32[1,32768]"))), Shows({"8 warps\n", "rolled(1, 8 together)"}));
+  CHECK_THAT(decided(by_warps(8, softmax("f32[1,32768]"))),
+             Shows({"8 warps\n", "rolled(1, 8 together)"}));
 }
 
 TEST_CASE("one of several Pallas threads is a warpgroup") {
