@@ -104,7 +104,8 @@ UserKernel norm_matmul(const Sizes& sizes);
 /// x w and a rotary embedding of its heads, a block of columns each, by factors of rows: halves of
 /// a head turn each other.
 UserKernel projection_rotary(const Sizes& sizes);
-/// A layer's end: the norm of the rows of activation(x w + bias) + residual, a block's columns each.
+/// A layer's end: the norm of the rows of activation(x w + bias) + residual, a block's columns
+/// each.
 UserKernel product_norm(const Sizes& sizes);
 /// silu(a) b: an operand that is computed.
 UserKernel activated_matmul(const Sizes& sizes);
