@@ -558,11 +558,12 @@ class Assignment {
         innermost = d;
     if (innermost < 0) return;
     const std::int64_t repetitions = p.layout.repetitions(innermost);
-    std::int64_t together = most_together;
-    while (together > 1 && (together * size > max_unrolled_registers ||
-                            together * size * operations(p) > max_unrolled_operations ||
-                            repetitions % together != 0))
-      together /= 2;
+    const std::int64_t most = std::max<std::int64_t>(
+        1, std::min({most_together, repetitions, max_unrolled_registers / size,
+                     max_unrolled_operations / (size * operations(p))}));
+    std::int64_t together = most;
+    while (repetitions % together != 0) --together;
+    if (2 * together <= most) together = most;  // those left over stand alone
     p.rolled[innermost] = static_cast<int>(together);
   }
 

@@ -71,7 +71,7 @@ TEST_CASE("a scan too large for registers goes tile by tile through shared memor
   const std::string text = by_warps(4, cumsum("f32[40000]", "0,0"));
   CHECK_THAT(decided(text),
              Shows({"s0: shared f32[40000]", "s0 = cumsum %2 [0] through s1 rolled(0) by", "sync",
-                    "w1 = %3 rolled(0)"}));
+                    "w1 = %3 rolled(0, 8 together)"}));
   CHECK_THAT(emitted(text),
              Shows({"f32 carry[1];", "PL_NOUNROLL for (i32 ri = 0; ri < 79; ++ri)",
                     "scan_registers<4, false>", "pl::warpgroup_sync();", "scan_warps<4, 1,",
