@@ -9,6 +9,7 @@
 
 #include "codegen/base/environment.hpp"
 #include "codegen/base/format.hpp"
+#include "codegen/cuda/choose.hpp"
 #include "codegen/cuda/emit.hpp"
 #include "codegen/cuda/printer.hpp"
 #include "codegen/expand/expand.hpp"
@@ -138,7 +139,11 @@ lowered::Program lower(const graph::Graph& g, const Options& options,
       std::min(thread::multiprocessor(cc).block_shared_bytes, options.most_shared_bytes)};
   check_limits(g, machine);
   Size(g, options.most_operations).require_possible();
-  lowered::Program l = passes::run_passes(g, machine, observer);
+  Chosen chosen = choose(g, machine);
+  lowered::Program l = observer
+                           ? passes::run_passes(chosen.graph ? *chosen.graph : g, machine, observer)
+                           : std::move(chosen.program);
+  if (!chosen.why.empty()) l.remarks.push_back({{}, std::move(chosen.why)});
   remark_by_hand(l);
   return l;
 }

@@ -102,7 +102,7 @@ class Runner {
   Program widest_needed(bool may_stage) const {
     if (const int given = g_.bodies[0].num_warps; given != 0) return attempt(given, may_stage);
     Program l = attempt(4, may_stage);
-    if (g_.bodies.size() > 1 || g_.bodies[0].warpgroups > 1 || is_of_a_warpgroup()) return l;
+    if (g_.bodies.size() > 1 || g_.bodies[0].warpgroups > 1 || is_of_a_warpgroup(g_)) return l;
     std::string why;
     bool loses_wgmma = false;
     while (2 * l.num_warps <= layout::most_warps) {
@@ -117,14 +117,6 @@ class Runner {
     if (loses_wgmma) why += "; so many multiply by mma.sync what fewer would by wgmma";
     if (!why.empty()) l.remarks.push_back({{}, fmt::format("{} warps: {}", l.num_warps, why)});
     return l;
-  }
-
-  // Whether a user says what a warpgroup does, or holds.
-  bool is_of_a_warpgroup() const {
-    return std::ranges::any_of(g_.insts, [](const graph::Inst& i) {
-      return graph::is_product_by_hand(i.op) || i.op == graph::Op::LayoutCast ||
-             i.op == graph::Op::InlineCuda;
-    });
   }
 
   void run(const Pass& p, Program& l) const {
@@ -163,6 +155,13 @@ class Runner {
 };
 
 }  // namespace
+
+bool is_of_a_warpgroup(const graph::Graph& g) {
+  return std::ranges::any_of(g.insts, [](const graph::Inst& i) {
+    return graph::is_product_by_hand(i.op) || i.op == graph::Op::LayoutCast ||
+           i.op == graph::Op::InlineCuda;
+  });
+}
 
 std::string attempt_of(const Program& l) {
   return fmt::format("{}{}", l.num_warps, l.may_stage ? "" : "-unstaged");

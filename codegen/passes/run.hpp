@@ -28,6 +28,10 @@ using Observer = std::function<void(const PassRun&, const Program&)>;
 /// PALLADIUM_VERIFY says so, as tests do.
 void verify_behind(const Pass& p, const Program& l);
 
+/// Whether a user says what a warpgroup does, or holds: such programs have the width that they
+/// have.
+bool is_of_a_warpgroup(const graph::Graph& g);
+
 /// A program that no pass has touched.
 Program start(const graph::Graph& g, const Machine& machine, int num_warps, bool may_stage);
 

@@ -182,24 +182,9 @@ class Choice {
       threads += graph::warpgroup_threads;
       r.registers = std::max(r.registers, registers_beside_producer(l_.num_warps / 4).all);
     }
-    const Occupancy o = thread::occupancy(l_.machine.compute_capability, threads, r);
-    return std::clamp(std::min(o.blocks, blocks_of_call()), 1, most_blocks);
-  }
-
-  // That come to a multiprocessor, where every call has a number of programs.
-  int blocks_of_call() const {
-    const graph::Graph& g = l_.graph;
-    Checked all = 1;
-    for (const int blocks : g.cluster) all = all * blocks;
-    for (std::size_t axis = 0; axis < g.semantics.size(); ++axis) {
-      if (g.semantics[axis] != graph::Semantics::parallel) continue;
-      const Dim& programs = g.mapping.grid[axis];
-      if (!programs.is_static()) return most_blocks;
-      all = all * programs.value();
-    }
-    const std::int64_t count = thread::multiprocessor(l_.machine.compute_capability).count,
-                       enough = most_blocks * count;
-    return static_cast<int>(cdiv(std::min(all.value_or(enough), enough), count));
+    const int cc = l_.machine.compute_capability;
+    const Occupancy o = thread::occupancy(cc, threads, r);
+    return std::clamp(std::min(o.blocks, thread::blocks_of_call(l_.graph, cc)), 1, most_blocks);
   }
 
   Program& l_;

@@ -1,8 +1,10 @@
 #include "codegen/thread/occupancy.hpp"
 
 #include <algorithm>
+#include <climits>
 #include <iterator>
 
+#include "codegen/base/checked.hpp"
 #include "codegen/graph/limits.hpp"
 
 namespace palladium::thread {
@@ -72,6 +74,21 @@ std::int64_t resident_blocks(int compute_capability, int threads, int cluster_bl
       std::int64_t{occupancy(compute_capability, threads, resources).blocks} *
       multiprocessor(compute_capability).count;
   return blocks / cluster_blocks * cluster_blocks;
+}
+
+int blocks_of_call(const graph::Graph& g, int compute_capability) {
+  Checked all = 1;
+  for (const int blocks : g.cluster) all = all * blocks;
+  for (std::size_t axis = 0; axis < g.semantics.size(); ++axis) {
+    if (g.semantics[axis] != graph::Semantics::parallel) continue;
+    const Dim& programs = g.mapping.grid[axis];
+    if (!programs.is_static()) return INT_MAX;
+    all = all * programs.value();
+  }
+  const std::int64_t count = multiprocessor(compute_capability).count,
+                     blocks = all.value_or(INT64_MAX);
+  return static_cast<int>(
+      std::clamp<std::int64_t>(blocks / count + (blocks % count != 0), 1, INT_MAX));
 }
 
 }  // namespace palladium::thread

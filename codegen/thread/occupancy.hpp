@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "codegen/graph/graph.hpp"
 #include "palladium/resources.hpp"
 
 namespace palladium::thread {
@@ -29,5 +30,9 @@ Occupancy occupancy(int compute_capability, int threads, const Resources& resour
 /// once.
 std::int64_t resident_blocks(int compute_capability, int threads, int cluster_blocks,
                              const Resources& resources);
+
+/// How many blocks of a call come to each multiprocessor of the table's GPU, in turn or at once;
+/// INT_MAX where the grid is no number.
+int blocks_of_call(const graph::Graph& g, int compute_capability);
 
 }  // namespace palladium::thread

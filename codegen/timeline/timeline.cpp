@@ -85,9 +85,10 @@ class Maker {
   Timeline out_;
 };
 
-// Of a kernel that nobody has compiled: what it holds, and about as many registers for addresses
-// and counters as kernels need. Who sets registers takes all of them.
-int blocks_of(const lowered::Program& l, const thread::Program& p) {
+}  // namespace
+
+// Who sets registers takes all of them.
+int blocks_of(const lowered::Program& l, int threads, std::int64_t shared_bytes) {
   constexpr std::int64_t besides = 40, most = 255;
   bool sets = false;
   lowered::for_each_list(l, [&](const lowered::Statements& list) {
@@ -96,11 +97,9 @@ int blocks_of(const lowered::Program& l, const thread::Program& p) {
   });
   if (sets) return 1;
   const Resources resources{.registers = static_cast<int>(std::min(most, l.most_held + besides)),
-                            .shared_bytes = static_cast<int>(p.shared_bytes)};
-  return thread::occupancy(l.machine.compute_capability, p.threads, resources).blocks;
+                            .shared_bytes = static_cast<int>(shared_bytes)};
+  return thread::occupancy(l.machine.compute_capability, threads, resources).blocks;
 }
-
-}  // namespace
 
 Timeline timeline_of(Model m, const Costs& costs, int blocks) {
   return Maker(std::move(m), costs, std::max(1, blocks)).run();
@@ -111,8 +110,9 @@ Timeline timeline_of(const lowered::Program& l, const thread::Program& p, int bl
   const Speeds* const speeds = speeds_of(cc);
   if (speeds == nullptr)
     return {.unknown = fmt::format("how fast the parts of sm_{} are is not known", cc)};
+  const int at_once = blocks > 0 ? blocks : blocks_of(l, p.threads, p.shared_bytes);
   return timeline_of(lowered::protocol::model_of(l, Detail::statements), Costs(l, p, *speeds),
-                     blocks > 0 ? blocks : blocks_of(l, p));
+                     std::min(at_once, thread::blocks_of_call(l.graph, cc)));
 }
 
 }  // namespace palladium::timeline

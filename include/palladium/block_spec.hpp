@@ -322,6 +322,10 @@ class BlockSpec {
         oob_fill_mode(options.oob_fill_mode),
         whole(false),
         at(at) {}
+  /// Of a shape that somebody else has: `pl::BlockSpec{w.shape, map}`. Its dims are pinned.
+  template <std::same_as<Shape> S>
+  BlockSpec(const S& shape, IndexMap map = {}, BlockSpecOptions options = {}, Location at = here())
+      : BlockSpec(of({shape.begin(), shape.end()}, std::move(map), std::move(options), at)) {}
   BlockSpec(BlockSpecOptions options, Location at = here())
       : memory_space(options.memory_space),
         pipeline_mode(options.pipeline_mode),

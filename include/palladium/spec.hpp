@@ -146,7 +146,8 @@ enum class LoweringSemantics : std::uint8_t { Lane, Warpgroup };
 struct CompilerParams {
   /// Empty: an axis along which an output block is revisited is sequential, others are parallel.
   std::vector<Semantics> dimension_semantics = {};
-  /// Warps that compute a program: 4, 8 or 16. 0: as many as its values need to stay in registers.
+  /// Warps that compute a program: 4, 8 or 16. 0: as many as its values need to stay in registers,
+  /// or more where the timeline says that they are faster.
   int num_warps = 0;
   bool approx_math = false;
   bool fma = true;  ///< fuse a product that only an addition uses
@@ -156,8 +157,8 @@ struct CompilerParams {
   bool allow_revisit = false;
   /// Iterations of a loop for which shared memory holds at once what they read of blocks that
   /// change with it: 1 to 16, those to come are copied meanwhile (from sm_80 on). 0: as many as
-  /// hide the time of a copy and leave room for other programs. Fewer where a block has not that
-  /// much memory.
+  /// hide the time of a copy and leave room for other programs, or fewer where the timeline says
+  /// that they are faster. Fewer where a block has not that much memory.
   int num_stages = 0;
   /// Whether a warpgroup beside those of `num_warps` asks TMA for the copies to come, where all
   /// that a loop copies can be fetched (sm_90a). Unset: where that is expected to be faster.

@@ -32,7 +32,8 @@ TEST_CASE("every program adds one to its block [C01]") {
   CHECK(p.numbers() == repeat(2, 64 * 128));
 }
 
-TEST_CASE("a program's slice of the array is as many blocks in as its ids say, also at the end [C12]") {
+TEST_CASE(
+    "a program's slice of the array is as many blocks in as its ids say, also at the end [C12]") {
   Tensor x = arange(f32, {100, 90}), first(f32, {10, 5}), last(f32, {10, 5});
   const BlockSpec block{{10, 20}, [](Index i, Index j) { return Indices{i, j}; }};
   const BlockSpec one{{1, 1}, [](Index i, Index j) { return Indices{i, j}; }};
@@ -55,6 +56,19 @@ TEST_CASE("a block without a shape or an index map is the whole array [C02]") {
     run(fill_with_id, {.grid = 1, .out_specs = {spec}}, {}, {&o});
     CHECK(o.numbers() == repeat(0, 128));
   }
+}
+
+TEST_CASE("a block has the shape that somebody else has") {
+  const Shape shape{8, 128};
+  const BlockSpec all{shape}, bands{shape, [](Index i) { return Indices{i, 0}; }, {.fill = 3}};
+  CHECK(!all.whole);
+  CHECK(bands.fill == 3);
+  Tensor x = full(f32, {20, 128}, 1), o(f32, {24, 128});
+  run([](Ref x, Ref o) { o[_] = x[_] + 1; }, {.grid = 3, .in_specs = {bands}, .out_specs = {bands}},
+      {&x}, {&o});
+  std::vector<double> expected = repeat(2, 20 * 128);
+  expected.resize(24 * 128, 4);
+  CHECK(o.numbers() == expected);
 }
 
 TEST_CASE("the last block may reach over the end of the array [C03]") {

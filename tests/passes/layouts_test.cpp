@@ -210,7 +210,7 @@ TEST_CASE("a whole value of more than 192 registers per thread is refused") {
 TEST_CASE("rows keep a warp each beside a row that all of them read") {
   // Warps that read the same scale find it in the cache: less than to fold rows over warps.
   const std::string text =
-      emitted(whole({"f32[4,1024]", "f32[1,1024]", "f32[1,1024]"}, {"f32[4,1024]"}, R"(
+      emitted(by_warps(4, whole({"f32[4,1024]", "f32[1,1024]", "f32[1,1024]"}, {"f32[4,1024]"}, R"(
   %4: f32[4,1024] = load %0
   %5: f32[4] = reduce_sum %4 [1]
   %6: f32[4,1024] = broadcast %5 [0]
@@ -225,7 +225,7 @@ TEST_CASE("rows keep a warp each beside a row that all of them read") {
   %15: f32[1,1024] = load %2
   %16: f32[4,1024] = broadcast %15 [0,1]
   %17: f32[4,1024] = add %14, %16
-  store %3, %17)"));
+  store %3, %17)")));
   CHECK(occurrences(text, "reduce_lanes<31>") == 2);
   CHECK(occurrences(text, "reduce_warps") == 0);
 }
