@@ -160,10 +160,10 @@ void Run::end_round(Block& b, int number) {
 void Run::perform(Worker& w, const Event& e) {
   const Act& a = *e.act;
   switch (a.kind) {
-  case Kind::product: w.products.push_back(launch(w, e, Queue::products, 0)); break;
+  case Kind::product: w.products.push_back(launch(w, e, Queue::products)); break;
   case Kind::copy: launch(w, e, Queue::copies, a.bytes); break;
-  case Kind::send: w.sends.push_back(launch(w, e, Queue::sends, 0)); break;
-  case Kind::copy_by_threads: w.copies.push_back(launch(w, e, Queue::thread_copies, 0)); break;
+  case Kind::send: w.sends.push_back(launch(w, e, Queue::sends)); break;
+  case Kind::copy_by_threads: w.copies.push_back(launch(w, e, Queue::thread_copies)); break;
   case Kind::close:
     if (a.group == Completion::bulk_group)
       w.send_groups.push_back(static_cast<int>(w.sends.size()));
@@ -183,6 +183,8 @@ void Run::perform(Worker& w, const Event& e) {
 
 int Run::launch(Worker& w, const Event& e, Queue queue, std::int64_t bytes) {
   const auto flight = static_cast<int>(flights_.size());
+  Cost cost = costs_.of_flight(*e.act);
+  if (queue == Queue::copies && cost.of(Part::memory) > 0) queue = Queue::copies_from_memory;
   flights_.push_back({.queue = queue,
                       .block = w.track.block,
                       .agent = w.track.agent,
@@ -190,7 +192,7 @@ int Run::launch(Worker& w, const Event& e, Queue queue, std::int64_t bytes) {
                       .event = static_cast<int>(w.next)});
   is_known_.push_back(false);
   lines_[static_cast<std::size_t>(queue)].waiting.push_back(
-      {flight, costs_.of_flight(*e.act), bytes > 0 ? e.barrier : -1, bytes});
+      {flight, cost, bytes > 0 ? e.barrier : -1, bytes});
   pump(queue);
   return flight;
 }

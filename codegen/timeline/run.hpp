@@ -29,9 +29,10 @@ struct Track {
   int block = 0, agent = 0, group = 0;
   std::vector<Moment> moments = {};
 };
-/// What goes on by itself, one behind the other in each queue.
-enum class Queue : std::uint8_t { products, copies, sends, thread_copies };
-inline constexpr std::size_t queues = 4;
+/// What goes on by itself, one behind the other in each queue: what the L2 cache has does not wait
+/// for what memory brings.
+enum class Queue : std::uint8_t { products, copies, copies_from_memory, sends, thread_copies };
+inline constexpr std::size_t queues = 5;
 struct Flight {
   Queue queue = Queue::products;
   int block = 0, agent = 0, group = 0, event = 0;
@@ -99,7 +100,7 @@ class Run {
   void start(Worker& w, const Event& e);
   void finish(Worker& w);
   void perform(Worker& w, const Event& e);
-  int launch(Worker& w, const Event& e, Queue queue, std::int64_t bytes);
+  int launch(Worker& w, const Event& e, Queue queue, std::int64_t bytes = 0);
   void pump(Queue queue);
   void arrive(int block, int barrier, std::int64_t bytes, int counts);
   void end_round(Block& b, int number);

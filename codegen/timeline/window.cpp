@@ -140,8 +140,10 @@ Timeline::Lane Window::lane_of(const Track& t, double end) const {
 }
 
 void Window::add_flights(Timeline::Loop& out, double end) const {
-  constexpr std::pair<Queue, const char*> named[] = {
-      {Queue::products, "tensor cores"}, {Queue::copies, "TMA"}, {Queue::sends, "TMA stores"}};
+  constexpr std::pair<Queue, const char*> named[] = {{Queue::products, "tensor cores"},
+                                                     {Queue::copies, "TMA"},
+                                                     {Queue::copies_from_memory, "TMA from memory"},
+                                                     {Queue::sends, "TMA stores"}};
   for (const auto& [queue, name] : named) {
     Timeline::Lane lane{name, {}};
     for (const Flight& f : trace_.flights) {
@@ -153,8 +155,8 @@ void Window::add_flights(Timeline::Loop& out, double end) const {
                               : blocks_ > 1            ? fmt::format(" of block {}", f.block)
                                                        : "";
       const std::string what = queue == Queue::products ? "a product"
-                               : queue == Queue::copies ? "a copy"
-                                                        : "a send";
+                               : queue == Queue::sends  ? "a send"
+                                                        : "a copy";
       add(lane.spans, {from - begin_, to - begin_, what + who, e.act->by->at, false});
     }
     if (!lane.spans.empty()) out.lanes.push_back(std::move(lane));

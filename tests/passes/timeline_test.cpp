@@ -1,4 +1,5 @@
 // The timeline of loops made by hand, whose cycles can be counted by hand.
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <string>
@@ -12,6 +13,7 @@
 #include "codegen/timeline/timeline.hpp"
 #include "tests/passes/protocol_subjects.hpp"
 #include "tests/support/random_graph.hpp"
+#include "tests/support/tracing.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -21,6 +23,7 @@ using lowered::protocol::Act;
 using lowered::protocol::Question;
 using lowered::protocol::Step;
 using lowered::protocol::Steps;
+using pl::_;
 using thread::Work;
 using timeline::Speeds;
 
@@ -235,6 +238,41 @@ TEST_CASE("more slots are never slower, nor is slower memory ever faster") {
           before = now;
         }
       }
+}
+
+TEST_CASE("what the L2 cache has does not wait for what memory brings") {
+  // Activations of all programs, and weights that each has for itself: 16,384 bytes of both.
+  const auto body = [](Ref x, Ref w, Ref o) {
+    const auto add = [&](Index i, Value sum) {
+      const Slice now = ds(i * 128, 128);
+      return sum + dot(x[{_, now}], w[{_, now}].astype(bf16), {.trans_b = true});
+    };
+    o[_] = loop(0, 64, add, zeros({64, 128}, f32));
+  };
+  const graph::Graph g = traced(body,
+                                {.name = "k",
+                                 .out_type = {{64, 16384}, f32},
+                                 .grid = {128},
+                                 .in_specs = {{},
+                                              {{128, 8192},
+                                               [](Index j) {
+                                                 return Indices{j, 0};
+                                               }}},
+                                 .out_specs = {{{64, 128},
+                                                [](Index j) {
+                                                  return Indices{0, j};
+                                                }}}},
+                                {array({64, 8192}, bf16), array({16384, 8192}, f8e4m3)});
+  const Timeline t = cuda::report(g, {.compute_capability = 90}).timeline;
+  REQUIRE(t.loops.size() == 1);
+  CHECK(t.loops[0].fraction > 0.95);
+  CHECK(share_of(t.loops[0], "memory") > 0.95);
+  CHECK(share_of(t.loops[0], "L2 cache") > 0.5);
+  const auto lane = [&](const char* name) {
+    return std::ranges::count(t.loops[0].lanes, name, &Timeline::Lane::name);
+  };
+  CHECK(lane("TMA") == 1);
+  CHECK(lane("TMA from memory") == 1);
 }
 
 TEST_CASE("products in loops and kernels drawn at random have a timeline") {
