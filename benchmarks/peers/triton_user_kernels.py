@@ -538,6 +538,38 @@ def paged_attention(table, lengths, q, k, v, o, PARTS: tl.constexpr, HEADS: tl.c
 
 
 @triton.jit
+def decode_attention(table, lengths, q, k, v, k_scales, v_scales, o, PARTS: tl.constexpr,
+                     HEADS: tl.constexpr, D: tl.constexpr, M: tl.constexpr, N: tl.constexpr,
+                     SCALED: tl.constexpr):
+    b, h = tl.program_id(0), tl.program_id(1)
+    length = tl.load(lengths + b)
+    j = tl.arange(0, N)
+    d = tl.arange(0, D)
+    here = (b * HEADS + h) * M * D + tl.arange(0, M)[:, None] * D + d[None, :]
+    x = tl.load(q + here)
+    most = tl.full((M,), -1e30, tl.float32)
+    total = tl.zeros((M,), tl.float32)
+    out = tl.zeros((M, D), tl.float32)
+    for part in range(0, tl.cdiv(length, N)):
+        row = (tl.load(table + b * PARTS + part).to(tl.int64) * HEADS + h) * N + j
+        y = tl.load(k + row[None, :] * D + d[:, None]).to(tl.bfloat16)
+        s = tl.dot(x, y) * (1.4426950408889634 / D ** 0.5)
+        if SCALED:
+            s *= tl.load(k_scales + row)[None, :]
+        s = tl.where((part * N + j)[None, :] < length, s, -1e30)
+        now = tl.maximum(most, tl.max(s, 1))
+        p = tl.exp2(s - now[:, None])
+        shrink = tl.exp2(most - now)
+        total = total * shrink + tl.sum(p, 1)
+        if SCALED:
+            p *= tl.load(v_scales + row)[None, :]
+        z = tl.load(v + row[:, None] * D + d[None, :]).to(tl.bfloat16)
+        out = tl.dot(p.to(tl.bfloat16), z, out * shrink[:, None])
+        most = now
+    tl.store(o + here, (out / total[:, None]).to(tl.bfloat16))
+
+
+@triton.jit
 def linear_attention(q, k, v, o, LENGTH: tl.constexpr, D: tl.constexpr, M: tl.constexpr):
     head = tl.program_id(0) * LENGTH * D
     r = tl.arange(0, M)
@@ -630,6 +662,16 @@ def backward(function, d, m, n):
     return Peer(function, types, dict(LENGTH=SIZE, D=d, M=m, N=n))
 
 
+def decode(stored, scaled=False):
+    scales = dict(k_scales=F32, v_scales=F32) if scaled else {}
+    constants = dict(PARTS=64, HEADS=8, D=128, M=16, N=64, SCALED=scaled)
+    return Peer(decode_attention,
+                dict(table=I32, lengths=I32, q=BF, k=stored, v=stored) | scales | dict(o=BF),
+                constants if scaled else constants | dict(k_scales=None, v_scales=None),
+                elements=dict(k=2**28, v=2**28), num_warps=4,
+                numbers=dict(table=(0, 7, 4096), lengths=(SIZE, 1, 1)))
+
+
 EIGHTS = ("m", "n", "k", "a_row", "b_row", "o_row")
 PEERS = {
     "matmul_256": product(bn=256),
@@ -693,6 +735,9 @@ PEERS = {
                                 dict(PARTS=32, HEADS=16, D=128, M=64, N=128),
                                 elements=dict(k=2**30, v=2**30),
                                 numbers=dict(table=(0, 7, 4096), lengths=(SIZE, 1, 1))),
+    "decode_attention": decode(BF),
+    "decode_attention_i8": decode("*i8", scaled=True),
+    "decode_attention_f8": decode("*fp8e4nv"),
     "linear_attention_64": Peer(linear_attention, dict(q=BF, k=BF, v=BF, o=BF),
                                 dict(LENGTH=SIZE, D=64, M=64), num_warps=4),
     "layer_norm_backward": Peer(

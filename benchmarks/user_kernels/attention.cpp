@@ -1,5 +1,7 @@
 #include <cmath>
+#include <functional>
 #include <numbers>
+#include <vector>
 
 #include "benchmarks/user_kernels/kernels.hpp"
 
@@ -31,11 +33,13 @@ Value turned(const Value& x, const Value& cos, const Value& sin) {
 struct Running {
   Value top, total, sums;
 };
-Running with_block(const Running& r, const Value& scores, const Value& values) {
+// `weights`: what values are multiplied by, each key's.
+Running with_block(const Running& r, const Value& scores, const Value& values,
+                   const std::function<Value(const Value&)>& weights = {}) {
   const Value next = maximum(r.top, max(scores, {.axis = 1, .keepdims = true}));
   const Value p = exp2(scores - next), shrink = exp2(r.top - next);
   return {next, r.total * shrink + sum(p, {.axis = 1, .keepdims = true}),
-          r.sums * shrink + dot(p.astype(bf16), values)};
+          r.sums * shrink + dot((weights ? weights(p) : p).astype(bf16), values)};
 }
 Running at_first(std::int64_t rows, std::int64_t d) {
   return {full({rows, 1}, -1e30f, f32), zeros({rows, 1}, f32), zeros({rows, d}, f32)};
@@ -213,6 +217,46 @@ UserKernel paged_attention(const Attention& p, std::int64_t pages) {
                        .compiler_params = {.dimension_semantics = {parallel, parallel, sequential},
                                            .approx_math = true}}),
           {{{p.batch, parts}, i32}, {{p.batch}, i32}, x, stored, stored},
+          {{.step = 7, .below = pages}, {.first = p.keys}}};
+}
+
+UserKernel decode_attention(const Attention& p, DType stored, std::int64_t pages) {
+  const std::int64_t rows = p.rows, page = p.columns, d = p.d, parts = p.keys / page;
+  const bool scaled = stored == i8;
+  // table: [batch, parts], lengths: [batch]; pools: [pages, heads, page, d], their scales without
+  // d.
+  const auto body = [=](Ref table, Ref lengths, Ref q, Ref k, Ref v, Refs scales, Ref o) {
+    const Value b = program_id(0), h = program_id(1), length = lengths[b], asked = q[_];
+    const auto iteration = [&](Value i, Running r) {
+      const Value at = table[{b, i}], column = iota(i32, {1, page}, 1) + i * page;
+      const Value keys = k[{at, h, _, _}].astype(bf16), values = v[{at, h, _, _}].astype(bf16);
+      Value s = dot(asked, keys, {.trans_b = true}) * (scale_of(p) * log2e);
+      const auto scale = [&](int of) { return scales[of][{at, h, _}].reshape({1, page}); };
+      if (scaled) s = s * scale(0);
+      return with_block(r, where(column < length, s, -1e30f), values,
+                        [&](const Value& w) { return scaled ? w * scale(1) : w; });
+    };
+    const Running r = loop(full({}, 0, i32), cdiv(length, page), iteration, at_first(rows, d));
+    o[_] = (r.sums / r.total).astype(bf16);
+  };
+  const BlockSpec some{{squeezed, squeezed, rows, d}, [](Index b, Index h) {
+                         return Indices{b, h, 0, 0};
+                       }};
+  const ShapeDtype x{{p.batch, p.heads, rows, d}, bf16}, pool{{pages, p.heads, page, d}, stored},
+      numbers{{pages, p.heads, page}, f32};
+  std::vector<BlockSpec> in{{}, {}, some, {}, {}};
+  std::vector<ShapeDtype> types{{{p.batch, parts}, i32}, {{p.batch}, i32}, x, pool, pool};
+  if (scaled) {
+    in.insert(in.end(), 2, BlockSpec());
+    types.insert(types.end(), 2, numbers);
+  }
+  return {pallas_call(body, {.name = "decode_attention",
+                             .out_type = x,
+                             .grid = {p.batch, p.heads},
+                             .in_specs = in,
+                             .out_specs = {some},
+                             .compiler_params = {.approx_math = true}}),
+          types,
           {{.step = 7, .below = pages}, {.first = p.keys}}};
 }
 

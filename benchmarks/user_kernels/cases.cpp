@@ -204,6 +204,13 @@ void add_attention(std::vector<Case>& all) {
   all.push_back({"attention_128_paged",
                  [] { return paged_attention({.rows = 64, .columns = 128}); }, 0,
                  "attention_128_paged"});
+  const Attention token{.batch = 64, .heads = 8, .rows = 16, .columns = 64};
+  all.push_back(
+      {"decode_attention", [=] { return decode_attention(token, bf16); }, 0, "decode_attention"});
+  all.push_back({"decode_attention_i8", [=] { return decode_attention(token, i8); }, 0,
+                 "decode_attention_i8"});
+  all.push_back({"decode_attention_f8", [=] { return decode_attention(token, f8e4m3); }, 0,
+                 "decode_attention_f8"});
   all.push_back({"linear_attention_64", [] { return linear_attention({.d = 64, .rows = 64}); }, 0,
                  "linear_attention_64"});
 }

@@ -181,6 +181,9 @@ UserKernel attention_by_loop(const Attention& options);
 UserKernel attention_of_lengths(const Attention& options);
 /// Keys and values in pages, by a prefetched table; `rows` queries of one group.
 UserKernel paged_attention(const Attention& options, std::int64_t pages = 4096);
+/// The same for one token: the queries of a head that share its keys, a loop over as many pages as
+/// its sequence has. Keys and values are stored as `stored`; integers have a scale for each key.
+UserKernel decode_attention(const Attention& options, DType stored, std::int64_t pages = 4096);
 /// dk and dv of a block of keys, over blocks of queries. `turned`: scores have a row for each key.
 UserKernel attention_dkv(const Attention& options, bool turned);
 /// dq of a block of queries, over blocks of keys.

@@ -390,6 +390,18 @@ TEST_CASE("attention over pages agrees, whatever the lengths") {
   }
 }
 
+TEST_CASE("attention of one token over pages agrees, however keys are stored") {
+  for (const DType stored : {bf16, i8, f8e4m3}) {
+    const Attention p{.batch = 2, .heads = 2, .keys = 160, .d = 64, .rows = 16, .columns = 32};
+    const auto table = [](test::Call& call) {
+      put<std::int32_t>(call, 0, {6, 1, 2, 0, 3, 5, 4, 1, 0, 6});
+      put<std::int32_t>(call, 1, {160 - 7, 20});
+    };
+    INFO(stored.name());
+    check("decode", decode_attention(p, stored, 7), table, {80, 90});
+  }
+}
+
 TEST_CASE("folds of rows in every spelling agree") {
   for (const Style style : {Style::loop, Style::grid})
     check_turn(0, "layer norm backward",
