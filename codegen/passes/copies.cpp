@@ -136,9 +136,7 @@ class ChosenCopies {
   // Why threads do not copy what is loaded as it is; nullptr: they do.
   const char* obstacle(ValueId load) const {
     const MemoryView m = MemoryView::of(g_[load]);
-    if (m.mask != graph::no_value && m.other == graph::no_value)
-      return "its load has a mask without .other = 0";
-    if (m.mask != graph::no_value && !is_zero(m.other))
+    if (m.other != graph::no_value && !is_zero(m.other))
       return "where its mask does not hold stands another number than 0";
     if (!is_global(load)) return "it is in shared memory or registers already";
     const Window& w = l_.window_loaded(load);

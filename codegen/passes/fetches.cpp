@@ -37,12 +37,12 @@ std::optional<ValueId> Fetches::load_of(ValueId operand) {
 }
 
 // Whether the load has a mask, where it is known before anything is read which blocks that
-// concerns.
+// concerns. What a mask hides and nothing stands in for may be what the array has there.
 bool Fetches::is_masked(ValueId load, std::optional<lowered::IfMasked>& masked) const {
   const graph::MemoryView m = graph::MemoryView::of(g_[load]);
-  if (m.mask == graph::no_value) return false;
+  if (m.mask == graph::no_value || m.other == graph::no_value) return false;
   masked.reset();
-  if (m.other == graph::no_value || g_[m.other].op != Op::Constant || g_[m.other].attr.bits != 0 ||
+  if (g_[m.other].op != Op::Constant || g_[m.other].attr.bits != 0 ||
       g_[m.mask].type.shape != g_[load].type.shape)
     return true;
   const IterationNumber none;

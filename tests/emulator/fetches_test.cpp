@@ -90,6 +90,36 @@ TEST_CASE("a mask that asks where the array ends is what TMA fills with zeros, a
   for (const int limit : {72, 71, 40}) CHECK(on_all_targets(masked(limit), {}, 90) == "");
 }
 
+TEST_CASE("rows that a mask hides, and for which nothing stands, are fetched as they are") {
+  // Rows of a group that ends inside of a block, as mixtures of experts have them.
+  const auto grouped = [](int rows) {
+    return traced(
+        [=](Ref x, Ref w, Ref o) {
+          const Value first = program_id(0) * 64;
+          const Value seen = first + iota(i32, {64, 1}, 0) < rows;
+          const auto add = [&](Value k, Value sum) {
+            const Slice now = ds(k * 32, 32);
+            const Value a = load(x.at({ds(first, 64), now}), {.mask = seen});
+            return sum + dot(a, w[{now, pl::_}]);
+          };
+          const Value sum = loop(0, 3, add, zeros({64, 64}, f32));
+          store(o.at({ds(first, 64), pl::_}), sum, {.mask = seen});
+        },
+        {.name = "grouped",
+         .out_type = {{{100, 64}, f32}},
+         .grid = {2},
+         .in_specs = {{}, {}},
+         .out_specs = {BlockSpec{}},
+         .compiler_params = {.allow_revisit = true}},
+        {array({100, 96}, f16), array({96, 64}, f16)});
+  };
+  for (const int rows : {100, 70, 64, 1}) {
+    CAPTURE(rows);
+    CHECK(fetches(grouped(rows)) == 2);
+    for (const int cc : {80, 90}) CHECK(on_all_targets(grouped(rows), {}, cc) == "");
+  }
+}
+
 TEST_CASE(
     "views of windows are fetched where they begin, and before loops that do not change them") {
   const graph::Graph g = traced(

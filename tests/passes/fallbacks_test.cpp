@@ -110,8 +110,7 @@ TEST_CASE("an operand that threads load rather than copy has a reason") {
   CHECK_THAT(masked(0, {.other = 1}),
              ContainsSubstring("args[0]: plain loads, because where its mask does not hold stands "
                                "another number than 0"));
-  CHECK_THAT(masked(0, {}), ContainsSubstring("args[0]: plain loads, because its load has a mask "
-                                              "without .other = 0"));
+  CHECK_THAT(masked(0, {}), !ContainsSubstring("plain loads"));
   CHECK_THAT(remarks(product_of([](Ref x) {
                        return where(iota(i32, {64, 64}, 0) % 2 == 0, x[_], 0);
                      }),
