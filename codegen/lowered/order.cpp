@@ -476,6 +476,7 @@ void Order::need_threads(const Touch& t, const Statement* s, const State& state,
 
 bool Order::conflicts(const Access& a, const Touch& t, const Room& room, const Statement* s) const {
   if (!(a.writes || t.writes) || !overlaps(a.room, room)) return false;
+  if (room.array >= 0 && a.elements >= 0 && a.elements == t.elements) return false;
   if (room.array >= 0)
     return synchronised_.contains(room.array) || (!a.writes && refilled_.contains(room.array));
   return !t.by_warp || a.by_warp != s;
@@ -540,7 +541,7 @@ void Order::record(const Touch& t, const Statement& s, State& state) const {
     state.flights.insert({room, t.writes, t.is_sum, t.on, 0, false});
   } else if (asked_ == Ask::threads && t.is_told) {
     const bool writes = t.writes && !t.is_exchanged;
-    state.accesses.insert({room, writes, t.by_warp ? &s : nullptr});
+    state.accesses.insert({room, writes, t.by_warp ? &s : nullptr, t.elements});
     if (t.writes) store(room, state);
   }
 }

@@ -69,7 +69,7 @@ class Order {
     auto operator<=>(const Room&) const = default;
   };
   static constexpr int any_slot = -1;
-  static constexpr int oldest = 64;  // of groups to wait for: as good as any before
+  static constexpr int oldest = 64;      // of groups to wait for: as good as any before
   static constexpr int oldest_over = 8;  // of those that are over: no wait leaves so many
   static constexpr std::size_t most_looked_at_again = 16;
 
@@ -81,6 +81,7 @@ class Order {
     bool is_told = true;        // who comes next has to know of it
     bool is_sum = false;        // of products, which add to it in their order
     bool is_exchanged = false;  // all have stored it, and read it last
+    int elements = -1;          // of an array: which of them each thread touches, by number
     device::Completion on = device::Completion::none;  // it goes on behind the statement
   };
   struct Facts {
@@ -91,6 +92,7 @@ class Order {
     Room room = {};
     bool writes = false;
     const Statement* by_warp = nullptr;  // the one that alone touches it
+    int elements = -1;
     auto operator<=>(const Access&) const = default;
   };
   struct Flight {
@@ -178,10 +180,11 @@ class Order {
   static void change_rooms(State& state, const Change& change);
 
   const Facts& facts(const Statement& s);
-  Facts facts_of(const Statement& s) const;
+  Facts facts_of(const Statement& s);
   void add_barrier(const Statement& s, const Effect& e, std::vector<Touch>& touches) const;
   void add_storage(const Effect& e, bool syncs, std::vector<Touch>& touches) const;
-  void add_array(const Effect& e, std::vector<Touch>& touches) const;
+  void add_array(const Statement& s, const Effect& e, std::vector<Touch>& touches);
+  int elements_of(const LoopNest& p, const Effect& e);
   void add_touches(const Statement& s, int by, std::vector<Touch>& all);
 
   static std::set<RingId> rings_advanced(const Statement& s);
@@ -198,6 +201,15 @@ class Order {
   int oldest_ = oldest;  // ... where some wait ends all of these, one more than any wait leaves
   Table<StorageId, RingId> rings_;         // of storages, and of barriers
   std::set<int> synchronised_, refilled_;  // arrays
+  /// Which elements of an array each thread has that accesses a block of it, along those dimensions
+  /// that it has whole: of others it has one element, wherever.
+  struct Elements {
+    int mapping = -1;
+    std::vector<bool> whole = {};
+    Extents shape = {};
+    layout::Layout layout = {};
+  };
+  std::vector<Elements> elements_;
   std::set<Room> async_ = {};              // what somebody touches by the asynchronous proxy
   std::set<RingId> read_by_threads_ = {};  // not by products of wgmma alone
   int ahead_ = 0;                          // iterations, of what is looked at

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -20,7 +22,7 @@ const Order::Facts& Order::facts(const Statement& s) {
   return at->second;
 }
 
-Order::Facts Order::facts_of(const Statement& s) const {
+Order::Facts Order::facts_of(const Statement& s) {
   const Effects all = effects(l_, s);
   Facts found{.touches = {}, .syncs = all.syncs, .fences = all.fences};
   const Copy* const copy = std::get_if<Copy>(&s.what);
@@ -34,7 +36,7 @@ Order::Facts Order::facts_of(const Statement& s) const {
       add_storage(e, all.syncs, found.touches);
     else if (e.window && asked_ == Ask::threads && !std::holds_alternative<Semaphore>(s.what) &&
              !std::holds_alternative<Copy>(s.what))
-      add_array(e, found.touches);
+      add_array(s, e, found.touches);
   }
   // Of operands in shared memory a user says when they are read.
   const Dot* const product = std::get_if<Dot>(&s.what);
@@ -91,12 +93,99 @@ void Order::add_storage(const Effect& e, bool syncs, std::vector<Touch>& touches
                      .on = by_mbarrier ? Completion::none : e.on});
 }
 
-void Order::add_array(const Effect& e, std::vector<Touch>& touches) const {
+void Order::add_array(const Statement& s, const Effect& e, std::vector<Touch>& touches) {
   const Window& w = l_.windows[e.window];
   if (e.role == Role::block || w.mapping < 0) return;
   const int array = l_.graph.alias_class(w.root);
-  if (synchronised_.contains(array) || refilled_.contains(array))
-    touches.push_back({.room = {.array = array}, .writes = e.writes()});
+  if (!synchronised_.contains(array) && !refilled_.contains(array)) return;
+  const LoopNest* const nest = std::get_if<LoopNest>(&s.what);
+  touches.push_back({.room = {.array = array},
+                     .writes = e.writes(),
+                     .elements = nest != nullptr ? elements_of(*nest, e) : -1});
+}
+
+namespace {
+
+// Whether two values, of different regions, are the same function of the regions' parameters.
+bool is_same_function(const graph::Graph& g, const std::pair<graph::RegionId, ValueId>& a,
+                      const std::pair<graph::RegionId, ValueId>& b) {
+  if (a.second == b.second) return true;
+  const auto parameter = [&](const std::pair<graph::RegionId, ValueId>& of) {
+    const std::vector<ValueId>& all = g[of.first].params;
+    return std::ranges::find(all, of.second) - all.begin();
+  };
+  const auto count = std::ssize(g[a.first].params);
+  const auto at = parameter(a);
+  if (at < count) return at == parameter(b);
+  const graph::Inst &x = g[a.second], &y = g[b.second];
+  if (x.op != y.op || x.type != y.type || x.attr != y.attr || x.args.size() != y.args.size() ||
+      !x.regions.empty() || x.op == graph::Op::Param)
+    return false;
+  for (std::size_t i = 0; i < x.args.size(); ++i)
+    if (!is_same_function(g, {a.first, x.args[i]}, {b.first, y.args[i]})) return false;
+  return true;
+}
+
+// Whether programs see the same block of an array by both, of which none meets another.
+bool are_same_blocks(const graph::Graph& g, int a, int b) {
+  const BlockMapping &x = g.mapping.block_mappings[static_cast<std::size_t>(a)],
+                     &y = g.mapping.block_mappings[static_cast<std::size_t>(b)];
+  const auto is_apart = [](const BlockDim& d) {
+    return d.kind == BlockDim::Kind::blocked || d.kind == BlockDim::Kind::squeezed;
+  };
+  if (x.block_shape != y.block_shape || !std::ranges::all_of(x.block_shape, is_apart)) return false;
+  if (x.index_map == y.index_map) return true;
+  if (x.index_map == no_region || y.index_map == no_region) return false;
+  const graph::RegionId of_x{x.index_map}, of_y{y.index_map};
+  if (g[of_x].params.size() != g[of_y].params.size()) return false;
+  for (std::size_t i = 0; i < g[of_x].yields.size(); ++i)
+    if (!is_same_function(g, {of_x, g[of_x].yields[i]}, {of_y, g[of_y].yields[i]})) return false;
+  return true;
+}
+
+// Along which dimensions of its block a view has all of it, where it has one element along the
+// others; nothing of other views.
+std::optional<std::vector<bool>> whole_dims(const graph::Graph& g, ValueId view) {
+  const graph::Inst& at = g[view];
+  if (at.op == graph::Op::Param) return std::vector<bool>(at.type.shape.size(), true);
+  if (at.op != graph::Op::At || g[at.args[0]].op != graph::Op::Param) return {};
+  const Extents& block = g[at.args[0]].type.shape;
+  std::vector<bool> whole;
+  for (const graph::SubscriptDim& d : graph::Subscript::of(at).dims) {
+    const bool is_all = d.is_slice && !d.dynamic && !d.array && d.start == 0 && d.stride == 1 &&
+                        d.size == block[whole.size()];
+    if (!is_all && (d.array || (d.is_slice && d.size != 1))) return {};
+    whole.push_back(is_all);
+  }
+  return whole;
+}
+
+}  // namespace
+
+// A number for nests that go over a block in the same way: each thread touches the elements that it
+// has touched before.
+int Order::elements_of(const LoopNest& p, const Effect& e) {
+  const graph::Graph& g = l_.graph;
+  const Store* const store = std::get_if<Store>(&p.sink);
+  const bool stores = e.writes() && e.role == Role::result && store != nullptr;
+  const bool loads = e.is_element() && e.role == Role::value && e.leaf != graph::no_value &&
+                     g[e.leaf].op == graph::Op::Load && e.map == identity_map(p.layout.rank());
+  // Of threads that hold the same elements one stores.
+  const bool shares = p.layout.replicated_threads() != 0;
+  if ((!stores && !loads) || shares || l_.warpgroups > 1 || p.repeats_first) return -1;
+  const ValueId view = g[stores ? store->inst : e.leaf].args[0];
+  std::optional<std::vector<bool>> whole = whole_dims(g, view);
+  if (!whole) return -1;
+  const Elements now{l_.windows[e.window].mapping, *std::move(whole), g[view].type.shape, p.layout};
+  if (!are_same_blocks(g, now.mapping, now.mapping)) return -1;
+  for (std::size_t i = 0; i < elements_.size(); ++i) {
+    const Elements& known = elements_[i];
+    if (known.whole == now.whole && known.shape == now.shape && known.layout == now.layout &&
+        are_same_blocks(g, known.mapping, now.mapping))
+      return static_cast<int>(i);
+  }
+  elements_.push_back(now);
+  return static_cast<int>(elements_.size()) - 1;
 }
 
 // Of a statement with all that stands inside of it; of loops in any of their iterations.

@@ -1,7 +1,13 @@
 // Outputs that are inputs, and inputs that are written: the same on interpreter and emulator.
+#include <functional>
 #include <numeric>
+#include <string>
+#include <vector>
 
+#include "codegen/cuda/emit.hpp"
+#include "tests/support/differential.hpp"
 #include "tests/support/targets.hpp"
+#include "tests/support/tracing.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -127,4 +133,71 @@ TEST_CASE("what a loop yields is read before the last store of its body overwrit
       CHECK(stored.values<float>()[i] == v[i] + 2);
     }
   });
+}
+
+namespace {
+
+struct InPlace {
+  std::string name;
+  Body body;
+  bool waits = false, aliased = true;
+  int arrays = 2;
+};
+
+// Of arrays, blocks of [16, 256] of [64, 256], as many outputs that are the first of them.
+graph::Graph graph_of(const InPlace& k, int outputs) {
+  const ShapeDtype x{{64, 256}, f32};
+  const BlockSpec rows{{16, 256}, [](Index i) { return Indices{i, 0}; }};
+  PallasCallOptions options{.name = "updated",
+                            .out_type = std::vector<ShapeDtype>(outputs, x),
+                            .grid = {4},
+                            .in_specs = std::vector<BlockSpec>(k.arrays, rows),
+                            .out_specs = std::vector<BlockSpec>(outputs, rows)};
+  for (int i = 0; k.aliased && i < outputs; ++i) options.input_output_aliases.push_back({i, i});
+  return traced(k.body, options, std::vector(static_cast<std::size_t>(k.arrays), array(x.shape)));
+}
+
+}  // namespace
+
+TEST_CASE("who stores what it has read itself waits for nobody, others do") {
+  const auto row = [](Index i) { return ds(i, 1); };
+  const InPlace one[] = {
+      {"axpy", [](Ref y, Ref x, Ref o) { o[_] = y[_] + x[_] * 2.0f; }},
+      {"twice",
+       [](Ref y, Ref x, Ref o) {
+         o[_] = y[_] + x[_];
+         o[_] = o[_] * 0.5f;
+       }},
+      {"rows",
+       [=](Ref y, Ref x, Ref o) {
+         loop(0, 16, [&](Index i) { o[{row(i), _}] = y[{row(i), _}] * x[{row(i), _}]; });
+       },
+       false, false},
+      // Rows that others have read, or columns that others have.
+      {"shifted",
+       [=](Ref y, Ref, Ref o) {
+         o[_] = concatenate({y[{ds(8, 8), _}], y[{ds(0, 8), _}]}, 0);
+       },
+       true},
+      {"turned", [](Ref y, Ref, Ref o) { o[_] = flip(y[_], 1); }, true},
+  };
+  const auto check = [](const InPlace& k, int outputs) {
+    INFO(k.name);
+    const graph::Graph g = graph_of(k, outputs);
+    for (const int cc : {80, 90}) {
+      const std::string text = cuda::emit(g, {.compute_capability = cc}).text;
+      CAPTURE(cc, text);
+      CHECK((text.find("_sync()") != std::string::npos) == k.waits);
+      CHECK(on_all_targets(g, {}, cc) == "");
+    }
+  };
+  for (const InPlace& k : one) check(k, 1);
+  check({"momentum",
+         [](Ref p, Ref m, Ref g, Ref np, Ref nm) {
+           const Value moved = m[_] * 0.9f + g[_];
+           nm[_] = moved;
+           np[_] = p[_] - moved * 0.1f;
+         },
+         false, true, 3},
+        2);
 }

@@ -33,7 +33,7 @@ TEST_CASE("memory that the kernel writes is not read through the read-only cache
   %3: f32[512] = neg %2
   store %1, %3
 })"),
-             Shows({"pl::load_global<4>", "warpgroup_sync", "store_global<4>"}));
+             Shows({"pl::load_global<4>", "store_global<4>"}));
 }
 
 TEST_CASE("a slice is read by as many elements at a time as its start allows") {

@@ -72,7 +72,7 @@ TEST_CASE("a swap reads all elements before any is written") {
   %2: f32[128] = load %0
   %3: f32[128] = swap %1, %2
   store %1, %3)")),
-             Shows({"s0 = %3", "sync", "w1 = %2", "sync", "w1 = %3"}));
+             Shows({"s0 = %3", "sync", "w1 = %2", "w1 = %3"}));
 }
 
 TEST_CASE("a masked store writes where its mask holds") {

@@ -94,7 +94,7 @@ TEST_CASE("a load that is overwritten before its use is whole") {
   store %0, %2
   %3: f32[128] = add %1, %2
   store %0, %3)")),
-             Shows({"s0: registers f32[128]", "s0 = %1", "sync", "w0 = %2", "sync", "w0 = %3"}));
+             Shows({"s0: registers f32[128]", "s0 = %1", "w0 = %2", "w0 = %3"}));
 }
 
 TEST_CASE("a load that its own store overwrites in place is not kept") {

@@ -68,19 +68,16 @@ PL_KERNEL(128) blur_kernel(const u8* in0, u8* out0) {
   }
   const bool v1 = !v3;
   if (v1) {
-    pl::warpgroup_sync();
-    {
-      const i32 x0 = pl::add(i, v14);
-      const i32 x1 = pl::add(pl::sub(pl::min(pl::add(x0, 2), 479), pl::max(pl::sub(x0, 2), 0)), 1);
-      u8 o2[8];
-      PL_UNROLL for (i32 e = 0; e < 8; ++e) {
-        const i32 x3 = pl::add(j_b + e, v8);
-        const i32 x4 = pl::add(pl::sub(pl::min(pl::add(x3, 2), 639), pl::max(pl::sub(x3, 2), 0)), 1);
-        const i32 x5 = pl::mul(x1, x4);
-        o2[e] = pl::to<u8>(pl::div(pl::add(v2[e], pl::div(x5, 2)), x5));
-      }
-      pl::store_global<8>(out0 + at0 + j_b + i * 640, o2);
+    const i32 x4 = pl::add(i, v14);
+    const i32 x5 = pl::add(pl::sub(pl::min(pl::add(x4, 2), 479), pl::max(pl::sub(x4, 2), 0)), 1);
+    u8 o6[8];
+    PL_UNROLL for (i32 e = 0; e < 8; ++e) {
+      const i32 x7 = pl::add(j_b + e, v8);
+      const i32 x8 = pl::add(pl::sub(pl::min(pl::add(x7, 2), 639), pl::max(pl::sub(x7, 2), 0)), 1);
+      const i32 x9 = pl::mul(x5, x8);
+      o6[e] = pl::to<u8>(pl::div(pl::add(v2[e], pl::div(x9, 2)), x9));
     }
+    pl::store_global<8>(out0 + at0 + j_b + i * 640, o6);
   }
 }
 PL_EXPORT(blur_kernel)
