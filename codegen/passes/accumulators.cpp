@@ -1,4 +1,5 @@
 #include "codegen/passes/accumulators.hpp"
+#include "codegen/passes/products.hpp"
 
 #include <algorithm>
 #include <set>
@@ -136,12 +137,23 @@ bool adds_sums(const Graph& g, const Analysis& a, const std::vector<bool>& sums,
          });
 }
 
+// The product that a loop adds to what it leaves there; none of other values.
+ValueId added_by_loop(const Graph& g, ValueId v) {
+  if (g[v].op != Op::Get) return graph::no_value;
+  for (const ValueId left : held_before(g, v))
+    if (g[left].op == Op::Add)
+      for (const ValueId x : g[left].args)
+        if (g[x].op == Op::Dot) return x;
+  return graph::no_value;
+}
+
 // Of each value whether it is a product that is read once, or a sum of such and of zeros, of one
-// region.
-std::vector<bool> are_sums_of_products(const Graph& g, const Analysis& a) {
+// region; `by_loops`: or of what loops leave of theirs.
+std::vector<bool> are_sums_of_products(const Graph& g, const Analysis& a, bool by_loops = false) {
   std::vector<bool> sums(g.insts.size());
   for (const ValueId v : a.order)
-    sums[index(v)] = a.uses(v) == 1 && (g[v].op == Op::Dot || adds_sums(g, a, sums, v));
+    sums[index(v)] = a.uses(v) == 1 && (g[v].op == Op::Dot || adds_sums(g, a, sums, v) ||
+                                        (by_loops && added_by_loop(g, v) != graph::no_value));
   return sums;
 }
 
@@ -163,7 +175,7 @@ std::map<ValueId, Accumulation> accumulations(const Graph& g, const Analysis& a)
 
 std::vector<SumOfProducts> sums_of_products(const Graph& g, const Analysis& a) {
   std::vector<SumOfProducts> all;
-  const std::vector<bool> sums = are_sums_of_products(g, a);
+  const std::vector<bool> sums = are_sums_of_products(g, a, true);
   if (std::ranges::count(sums, true) == 0) return all;
   for (const ValueId v : a.order) {
     if (!adds_sums(g, a, sums, v)) continue;
@@ -171,14 +183,25 @@ std::vector<SumOfProducts> sums_of_products(const Graph& g, const Analysis& a) {
         sums[index(v)] && !a.users[index(v)].empty() && adds_sums(g, a, sums, a.users[index(v)][0]);
     if (is_part) continue;
     SumOfProducts sum{.sum = v};
+    int loops = 0;
     for (std::vector<ValueId> stack{v}; !stack.empty();) {
-      const Inst& i = g[stack.back()];
-      if (i.op == Op::Dot) sum.products.push_back(stack.back());
+      const ValueId x = stack.back();
       stack.pop_back();
-      if (i.op == Op::Add) stack.insert(stack.end(), i.args.begin(), i.args.end());
+      if (g[x].op == Op::Dot) sum.products.push_back(x);
+      if (g[x].op == Op::Add) stack.insert(stack.end(), g[x].args.begin(), g[x].args.end());
+      const ValueId added = added_by_loop(g, x);
+      if (added == graph::no_value) continue;
+      ++loops;
+      sum.left_by_loop = x;
+      sum.added_by_loop = added;
     }
-    std::ranges::sort(sum.products, {}, [&](ValueId x) { return a.position[index(x)]; });
-    if (sum.products.size() > 1) all.push_back(std::move(sum));
+    const auto position = [&](ValueId x) { return a.position[index(x)]; };
+    std::ranges::sort(sum.products, {}, position);
+    const bool begins = loops == 0
+                            ? sum.products.size() > 1
+                            : loops == 1 && !sum.products.empty() &&
+                                  position(sum.left_by_loop) < position(sum.products.front());
+    if (begins) all.push_back(std::move(sum));
   }
   return all;
 }

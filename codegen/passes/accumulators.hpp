@@ -28,10 +28,12 @@ struct Accumulation {
 /// what is computed behind the product.
 std::map<graph::ValueId, Accumulation> accumulations(const graph::Graph& g, const Analysis& a);
 
-/// Products of one region that are added to nothing but each other, and to zeros.
+/// Products of one region that are added to nothing but each other, to zeros, and to what a loop in
+/// front of them leaves of its sum.
 struct SumOfProducts {
   graph::ValueId sum = graph::no_value;
-  std::vector<graph::ValueId> products = {};  // two and more, in the order in which they are made
+  std::vector<graph::ValueId> products = {};  // in the order in which they are made
+  graph::ValueId left_by_loop = graph::no_value, added_by_loop = graph::no_value;
 };
 
 /// Those of which nobody reads a part.

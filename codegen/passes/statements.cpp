@@ -456,17 +456,20 @@ class Building {
     for (const SumOfProducts& s : sums_of_products(g_, a_)) find_summed(s);
   }
 
-  // Of products that are added to nothing but each other: the first one's result is the sum.
+  // Of products that are added to nothing but each other: the first one's result is the sum, or
+  // what a loop leaves of its own.
   void find_summed(const SumOfProducts& s) {
-    const StorageId target = l_.storage_of[s.products[0]];
-    const layout::Layout layout = product(l_, s.products[0]).second;
+    const bool goes_on = s.left_by_loop != graph::no_value;
+    const StorageId target = l_.storage_of[goes_on ? s.left_by_loop : s.products[0]];
+    const layout::Layout layout = product(l_, goes_on ? s.added_by_loop : s.products[0]).second;
+    if (goes_on && !added_.contains(s.added_by_loop)) return;
     const auto fits = [&](ValueId v) {
       return !added_.contains(v) && product(l_, v).second == layout;
     };
     if (!target || !l_.storages[target].in_registers() || !std::ranges::all_of(s.products, fits) ||
         is_kept_between(s))
       return;
-    for (const ValueId v : std::span(s.products).subspan(1)) summed_[v] = target;
+    for (const ValueId v : std::span(s.products).subspan(goes_on ? 0 : 1)) summed_[v] = target;
     if (const StorageId kept = l_.storage_of[s.sum]) l_.storages[kept].in = Inlined{};
     l_.storage_of[s.sum] = target;
     accumulated_.insert(s.sum);
@@ -532,8 +535,8 @@ class Building {
     out.push_back({std::move(d), g_.location(v)});
   }
 
-  // Registers that hold an A of wgmma: of 16 bits what a thread has of an accumulator of its shape,
-  // in the same order.
+  // Registers that hold an A of tensor cores: of 16 bits what a thread has of an accumulator of its
+  // shape, in the same order.
   StorageId fragments(List& out, const Operand& a) {
     const DType t = g_[a.value].type.dtype;
     const layout::Warps warps{l_.num_warps, 1};

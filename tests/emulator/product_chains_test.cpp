@@ -1,5 +1,6 @@
-// Products that stand one behind the other, outside of loops, and are added to each other: of all
-// targets the sums are those of plain loops, whatever else reads a part of them.
+// Products that stand one behind the other, outside of loops, and are added to each other, and to
+// what a loop in front of them leaves: of all targets the sums are those of plain loops, whatever
+// else reads a part of them.
 #include <string>
 #include <vector>
 
@@ -20,7 +21,8 @@ struct Chain {
   std::int64_t m = 64, n = 64, k = 32, products = 3;
   DType dtype = bf16;
   bool from_zeros = true, keeps_a_part = false, computes_between = false;
-  std::uint64_t seed = 1;  // of the order in which they are added
+  std::int64_t looped = 0;  // of the products, the first ones by a loop
+  std::uint64_t seed = 1;   // of the order in which they are added
 
   static Chain drawn(Random& random) {
     return {.m = random.pick({16, 64, 128}),
@@ -31,13 +33,15 @@ struct Chain {
             .from_zeros = random.chance(50),
             .keeps_a_part = random.chance(30),
             .computes_between = random.chance(20),
+            .looped = random.pick({0, 0, 1, 2}),
             .seed = random.bits()};
   }
   std::string text() const {
     return std::to_string(products) + " of " + std::to_string(m) + "x" + std::to_string(n) + "x" +
            std::to_string(k) + " of " + std::string(dtype.name()) +
            (from_zeros ? ", from zeros" : "") + (keeps_a_part ? ", a part kept" : "") +
-           (computes_between ? ", computed between" : "");
+           (computes_between ? ", computed between" : "") +
+           (looped ? ", by a loop " + std::to_string(looped) : "");
   }
 
   Kernel kernel() const {
@@ -46,9 +50,15 @@ struct Chain {
       Random random(c.seed);
       std::vector<Value> terms;
       if (c.from_zeros) terms.push_back(zeros({c.m, c.n}, f32));
-      for (std::int64_t i = 0; i < c.products; ++i) {
+      if (c.looped > 0) {
+        const auto add = [&](const Value& i, const Value& sum) {
+          return sum + dot(a[{i, _, _}], b[{i, _, _}]);
+        };
+        terms.push_back(loop(0, c.looped, add, zeros({c.m, c.n}, f32)));
+      }
+      for (std::int64_t i = c.looped; i < c.products; ++i) {
         terms.push_back(dot(a[{i, _, _}], b[{i, _, _}]));
-        if (c.computes_between && i == 0) terms[0] = terms[0] * 1.0f;
+        if (c.computes_between && i == c.looped) terms[0] = terms[0] * 1.0f;
         if (terms.size() > 1 && random.chance(60)) join(terms, random);
       }
       if (c.keeps_a_part) part[_] = terms[0];
@@ -105,6 +115,35 @@ TEST_CASE("products one behind the other are added up, from zeros or from the fi
       check({.products = products, .from_zeros = from_zeros});
   check({.keeps_a_part = true});
   check({.computes_between = true});
+}
+
+TEST_CASE("products behind a loop are added to what it leaves, in the same registers") {
+  for (const std::int64_t looped : {1, 2, 4}) check({.products = 5, .looped = looped});
+  check({.products = 3, .keeps_a_part = true, .looped = 2});
+  check({.products = 3, .computes_between = true, .looped = 2});
+  // An adapter of low rank, which multiplies what the loop leaves beside its sum.
+  const auto adapted = pallas_call(
+      [](Ref x, Ref w, Ref down, Ref up, Ref o) {
+        const auto add = [&](const Value& i, const Value& sum, const Value& low) {
+          const Slice now = ds(i * 64, 64);
+          const Value a = x[{_, now}];
+          return carry(sum + dot(a, w[{now, _}]), low + dot(a, down[{now, _}]));
+        };
+        const auto [sum, low] = loop(0, 4, add, zeros({128, 256}, f32), zeros({128, 16}, f32));
+        o[_] = (sum + dot(low.astype(bf16), up[_])).astype(bf16);
+      },
+      {.name = "adapted", .out_type = {{128, 256}, bf16}});
+  const std::string text = adapted
+                               .lower(ShapeDtype{{128, 256}, bf16}, ShapeDtype{{256, 256}, bf16},
+                                      ShapeDtype{{256, 16}, bf16}, ShapeDtype{{16, 256}, bf16})
+                               .decisions({.arch = "sm_90a"});
+  INFO(text);
+  std::size_t sums = 0;
+  for (std::size_t at = 0; (at = text.find("by wgmma", at + 1)) != text.npos; ++sums) {
+    const std::size_t line = text.rfind('\n', at) + 1;
+    CHECK(text.substr(line, at - line).find("+=") != text.npos);
+  }
+  CHECK(sums == 3);
 }
 
 TEST_CASE("of products one behind the other no more begin than shared memory has room for") {
