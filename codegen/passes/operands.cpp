@@ -130,8 +130,35 @@ void Operands::stage(Statements& out, std::vector<Operand> operands) {
     }
     std::ranges::move(clears, std::back_inserter(out));
   }
-  for (const Operand& o : operands)
-    if (!staged_.contains(o)) staged_[o] = stage_by_threads(out, o);
+  for (const Operand& o : operands) {
+    if (staged_.contains(o)) continue;
+    const StorageId whole = storage_of_whole(o);
+    staged_[o] = whole ? whole : stage_by_threads(out, o);
+  }
+}
+
+// The first columns of what is there: all rows of its first panels, or the begin of each row. Not
+// of an A, whose columns say how long K is.
+StorageId Operands::storage_of_whole(const Operand& o) const {
+  const graph::Inst& slice = g_[o.value];
+  const auto is_left = [&](const graph::Inst& i) {
+    return i.op == Op::Dot && graph::DotView::of(i).a == o.value;
+  };
+  if (slice.op != Op::Slice || o.padded_k >= 0 || std::ranges::any_of(g_.insts, is_left)) return {};
+  const graph::SliceView view = graph::SliceView::of(slice);
+  const auto is = [](const std::vector<std::int64_t>& all, std::int64_t n) {
+    return std::ranges::all_of(all, [n](std::int64_t x) { return x == n; });
+  };
+  if (!is(view.starts, 0) || !is(view.strides, 1)) return {};
+  for (const auto& [whole, storage] : staged_) {
+    const std::int64_t panel =
+        std::max<std::int64_t>(1, o.swizzle / g_[o.value].type.dtype.bytes());
+    if (whole.value == slice.args[0] && whole.shape[0] == o.shape[0] &&
+        whole.shape[1] >= o.shape[1] && o.shape[1] % panel == 0 && whole.swizzle == o.swizzle &&
+        whole.padded_k < 0 && whole.by_matrices == o.by_matrices && whole.tf32 == o.tf32)
+      return storage;
+  }
+  return {};
 }
 
 // What a mask leaves out of a storage that is filled without it.

@@ -59,6 +59,7 @@ class Operands {
  private:
   void find(graph::RegionId r, const Here& here, std::set<Operand>& wanted) const;
   StorageId stage_by_threads(Statements& out, const Operand& o);
+  StorageId storage_of_whole(const Operand& o) const;
   StorageId add_staged(const Operand& o);
   void add_copy(std::vector<Copy>& copies, Statements& clears, const Operand& o);
   Statement clear(IfMasked masked, StorageId storage, const Extents& shape);
