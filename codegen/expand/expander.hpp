@@ -250,6 +250,8 @@ class Expander {
   ExprId is_stored(StorageId storage);
   std::string unstored_message(StorageId storage) const;
   void check_accumulator(const lowered::Dot& d);
+  void expand_held_product(const lowered::Dot& d);
+  ExprId slot_in_ring(StorageId s);
 
   // inline.cpp: text of the user's
   /// Of the text of an instruction, which is given parameters of these types.

@@ -23,6 +23,27 @@ void Expander::check_accumulator(const lowered::Dot& d) {
   b_.at(outer);
 }
 
+// Where in its ring a storage stands, in bytes.
+ExprId Expander::slot_in_ring(StorageId s) {
+  const Affine at = slot(s);
+  return at.is_zero() ? number(0) : e_.sum(at, u32);
+}
+
+// By mma.sync, of an A that threads have as accumulators lie.
+void Expander::expand_held_product(const lowered::Dot& d) {
+  const Storage &a = l_.storages[d.a], &b = l_.storages[d.b];
+  if (!d.accumulates) declare_storage(d.result, true);
+  const layout::Layout& acc = l_.storages[d.result].registers().layout;
+  const bool is_1688 = d.unit == lowered::Dot::Unit::mma_1688;
+  b_.add(thread::Call{
+      .function = is_1688 ? Row::dot_mma_1688_from_registers : Row::dot_mma_16816_from_registers,
+      .templates = {acc.repetitions(0), acc.repetitions(1), graph::DotView::of(g_[d.inst]).trans_b,
+                    a.dtype, a.shape[1], b.shared().row_stride * b.dtype.bytes(),
+                    std::int64_t{b.shared().row_swizzle}},
+      .args = {e_.address(storage(d.result)), e_.address(storage(d.a)), shared_base(d.b),
+               slot_in_ring(d.b)}});
+}
+
 void Expander::expand_product(const lowered::Dot& d, const lowered::WaitGroup* done) {
   using Unit = lowered::Dot::Unit;
   check_accumulator(d);
@@ -33,6 +54,10 @@ void Expander::expand_product(const lowered::Dot& d, const lowered::WaitGroup* d
   }
   const Storage &a = l_.storages[d.a], &b = l_.storages[d.b], &result = l_.storages[d.result];
   const graph::DotView view = graph::DotView::of(g_[d.inst]);
+  if (a.in_registers()) {
+    expand_held_product(d);
+    return mark_stored(d.result);
+  }
   const std::int64_t depth = view.trans_a ? a.shape[0] : a.shape[1];
   if (!d.accumulates) declare_storage(d.result, true);
   const std::int64_t lda = a.shared().row_stride * a.dtype.bytes(),
@@ -50,10 +75,6 @@ void Expander::expand_product(const lowered::Dot& d, const lowered::WaitGroup* d
   case Unit::mma_16816:
   case Unit::mma_1688:
   case Unit::mma_16832: {
-    const auto slot_of = [&](StorageId s) {
-      const Affine at = slot(s);
-      return at.is_zero() ? number(0) : e_.sum(at, u32);
-    };
     if (d.unit == Unit::mma_16832) {
       call.function = Row::dot_mma_16832;
       call.templates = {rows, columns, std::int64_t{d.warps_m}, a.dtype, b.dtype};
@@ -65,7 +86,8 @@ void Expander::expand_product(const lowered::Dot& d, const lowered::WaitGroup* d
     for (const std::int64_t n : {depth, lda, std::int64_t{a.shared().row_swizzle}, ldb,
                                  std::int64_t{b.shared().row_swizzle}})
       call.templates.emplace_back(n);
-    call.args = {call.args[0], shared_base(d.a), slot_of(d.a), shared_base(d.b), slot_of(d.b)};
+    call.args = {call.args[0], shared_base(d.a), slot_in_ring(d.a), shared_base(d.b),
+                 slot_in_ring(d.b)};
     break;
   }
   case Unit::mma_tf32: as(Row::dot_mma_tf32, {rows, columns, d.warps_m}); break;

@@ -233,11 +233,49 @@ bool is_computed_in_place(const Program& l, ValueId a, ValueId load, const DimMa
          (!whole || map == identity_map(2)) && type.dtype.bytes() >= 2;
 }
 
+// Products of the iteration whose elements, each computed to one, are those of a left operand that
+// a warp has rows of, as mma.sync leaves them and takes them.
+std::set<ValueId> handed_to(const Program& l, const graph::Inst& dot) {
+  constexpr std::size_t most_looked_at = 128;
+  const graph::Graph& g = l.graph;
+  const graph::DotView view = graph::DotView::of(dot);
+  const graph::Type& type = g[view.a].type;
+  std::set<ValueId> products;
+  if (view.trans_a || type.dtype.bytes() != 2 || type.shape.size() != 2 ||
+      type.shape[0] % (16 * l.num_warps) != 0 || type.shape[1] % 16 != 0 ||
+      graph::element_count(type.shape) > 2 * most_fragments * l.threads())
+    return products;
+  std::vector<ValueId> left{view.a};
+  std::set<ValueId> seen{view.a};
+  while (!left.empty() && seen.size() <= most_looked_at) {
+    const ValueId v = left.back();
+    left.pop_back();
+    if (g[v].op == graph::Op::Dot) products.insert(v);
+    if (!graph::is_elementwise(g[v].op)) continue;
+    for (const ValueId a : g[v].args)
+      if (g[a].type.shape == g[v].type.shape && seen.insert(a).second) left.push_back(a);
+  }
+  return products;
+}
+
+bool is_handed_on(const Program& l, const graph::Inst& dot) { return !handed_to(l, dot).empty(); }
+
+// Or becomes such an operand.
+bool has_rows_to_hand_on(const Program& l, ValueId dot) {
+  if (is_handed_on(l, l.graph[dot])) return true;
+  return std::ranges::any_of(l.graph.insts, [&](const graph::Inst& i) {
+    return i.op == graph::Op::Dot && handed_to(l, i).contains(dot);
+  });
+}
+
 }  // namespace
 
 bool takes_registers(const Program& l, const Dot& d, ValueId a, const Extents& staged) {
   const Extents& shape = l.graph[a].type.shape;
-  if (d.unit != Dot::Unit::wgmma || d.warps_n > 1 || shape != staged) return false;
+  const bool by_matrices = d.unit == Dot::Unit::mma_16816 || d.unit == Dot::Unit::mma_1688;
+  if ((d.unit != Dot::Unit::wgmma && !(by_matrices && is_handed_on(l, l.graph[d.inst]))) ||
+      d.warps_n > 1 || shape != staged)
+    return false;
   const std::int64_t bytes = l.graph[a].type.dtype.bytes(), all = graph::element_count(shape);
   if (bytes > 2 || all > 2 * most_fragments * l.threads()) return false;
   bool held = false, elsewhere = false;
@@ -267,8 +305,11 @@ std::pair<Dot, layout::Layout> product(const Program& l, ValueId dot) {
   const std::optional<WarpGrid> by_wgmma = warps_of_wgmma(l, i, l.num_warps);
   d.unit = by_wgmma ? Dot::Unit::wgmma : unit_of(l, i);
   if (d.unit == Dot::Unit::fma) return {d, fma_layout(view, i.type, l.num_warps)};
-  const WarpGrid grid =
-      by_wgmma ? *by_wgmma : choose_warps(l.num_warps, i.type.shape[0], i.type.shape[1]);
+  const bool by_matrices = d.unit == Dot::Unit::mma_16816 || d.unit == Dot::Unit::mma_1688;
+  const WarpGrid grid = by_wgmma ? *by_wgmma
+                        : by_matrices && has_rows_to_hand_on(l, dot)
+                            ? WarpGrid{l.num_warps, 1}
+                            : choose_warps(l.num_warps, i.type.shape[0], i.type.shape[1]);
   d.warps_m = grid.rows;
   d.warps_n = grid.columns;
   const std::int64_t run = by_wgmma ? columns_at_once(l, i, grid) : 8;

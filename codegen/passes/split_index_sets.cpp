@@ -31,7 +31,7 @@ using graph::Op;
 // have which is written three times.
 constexpr std::int64_t fewest_elements = 8, most_repeated = 768;
 // Registers that values take, at most, beside operands of mma.sync and their addresses.
-constexpr std::int64_t most_held_by_warps = 128;
+constexpr std::int64_t most_held_by_warps = 176;
 
 struct Condition {
   ValueId of = graph::no_value;

@@ -204,15 +204,18 @@ class Reader {
       return static_cast<double>(std::get<std::int64_t>(x.templates[i]));
     };
     const double warps = 1.0 * computing_ / lanes;
-    const auto by_mma = [&](double depth, double bytes) {
+    const auto by_mma = [&](double depth, double bytes, bool held = false) {
       const double rows = 16 * at(0), columns = 8 * at(1);
+      const double read = (held ? columns : rows + columns) * depth * bytes;
       tensor_.by_mma += times * warps * rows * columns * depth * bytes / 2;
-      tensor_.shared_bytes += times * warps * (rows + columns) * depth * bytes;
+      tensor_.shared_bytes += times * warps * read;
       work().by_mma += each(times) * rows * columns * depth * bytes / 2;
       work().mma += each(times) * at(0) * at(1) * depth * bytes / bytes_of_mma;
-      work().tensor_bytes += each(times) * (rows + columns) * depth * bytes;
+      work().tensor_bytes += each(times) * read;
     };
     switch (x.function) {
+    case Row::dot_mma_16816_from_registers:
+    case Row::dot_mma_1688_from_registers: return by_mma(at(4), 2, true);
     case Row::dot_mma_16816:
     case Row::dot_mma_1688: return by_mma(at(6), 2);
     case Row::dot_mma_16832: return by_mma(at(5), 1);

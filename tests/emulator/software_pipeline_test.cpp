@@ -1,5 +1,7 @@
 // Attention's loops, whose second product runs while the next iteration computes of its first:
 // interpreter and emulator agree, races on, for any number of iterations and of stages.
+#include <algorithm>
+
 #include <catch2/catch_test_macros.hpp>
 
 #include "codegen/cuda/emit.hpp"
@@ -19,6 +21,9 @@ struct Iterations {
   int rows = 64, columns = 32, d = 32, stages = 2, programs = 5;
   bool specialize = true, persistent = false;
   bool latent = false;  // keys are the values, too
+  int first = 0;        // ... or so many columns of them; 0: all
+
+  int width() const { return first > 0 ? first : d; }
 };
 
 // Program i has i iterations.
@@ -27,7 +32,9 @@ graph::Graph attention_of(const Iterations& t) {
     auto iteration = [&](Value i, Value top, Value total, Value acc) {
       const Value at = i * t.columns;
       const Value keys = k[{ds(at, t.columns), _}];
-      const Value values = t.latent ? keys : Value(v[{ds(at, t.columns), _}]);
+      const Value values = t.first > 0 ? Value(keys[{_, ds(0, t.first)}])
+                           : t.latent  ? keys
+                                       : Value(v[{ds(at, t.columns), _}]);
       Value s = dot(q[_], keys, {.trans_b = true}) * 0.25f;
       const Value seen = iota(i32, {t.rows, t.columns}, 1) < iota(i32, {t.rows, 1}, 0) + 1;
       s = where((i > 0) | seen, s, -1e30f);
@@ -37,7 +44,7 @@ graph::Graph attention_of(const Iterations& t) {
                    acc * shrink + dot(p.astype(t.dtype), values));
     };
     auto [top, total, acc] = loop(0, program_id(0), iteration, full({t.rows, 1}, -1e30f, f32),
-                                  zeros({t.rows, 1}, f32), zeros({t.rows, t.d}, f32));
+                                  zeros({t.rows, 1}, f32), zeros({t.rows, t.width()}, f32));
     (void)top;
     o[_] = acc;
     sums[_] = total;
@@ -48,10 +55,10 @@ graph::Graph attention_of(const Iterations& t) {
   return traced(
       body,
       {.name = "iterations",
-       .out_type = {{{rows, t.d}, f32}, {{rows, 1}, f32}},
+       .out_type = {{{rows, t.width()}, f32}, {{rows, 1}, f32}},
        .grid = {t.programs},
        .in_specs = {{{t.rows, t.d}, by_program}, all, all},
-       .out_specs = {{{t.rows, t.d}, by_program}, {{t.rows, 1}, by_program}},
+       .out_specs = {{{t.rows, t.width()}, by_program}, {{t.rows, 1}, by_program}},
        .compiler_params = {.num_stages = t.stages,
                            .warp_specialize = t.specialize,
                            .persistent = t.persistent}},
@@ -83,6 +90,31 @@ TEST_CASE("loops of two products agree for any number of iterations, stages and 
   }
 }
 
+TEST_CASE("without wgmma a product takes from registers what another leaves there") {
+  const auto text = [](const Iterations& t, int cc) {
+    return cuda::emit(attention_of(t), {.compute_capability = cc}).text;
+  };
+  const auto is_held = [](const std::string& emitted) {
+    return emitted.find("_from_registers<") != std::string::npos;
+  };
+  for (const int cc : {75, 80, 89}) {
+    CAPTURE(cc);
+    for (const Iterations& t :
+         {Iterations{.programs = 3}, Iterations{.rows = 128, .columns = 48, .d = 64, .programs = 2},
+          Iterations{.columns = 64, .d = 40, .stages = 1, .programs = 2}}) {
+      CAPTURE(t.rows, t.columns);
+      CHECK(is_held(text(t, cc)));
+      CHECK(on_all_targets(attention_of(t), {}, cc) == "");
+    }
+    // Fewer rows than warps have tiles, and K that is no multiple of one's.
+    CHECK_FALSE(is_held(text({.rows = 32}, cc)));
+    CHECK_FALSE(is_held(text({.columns = 24}, cc)));
+    for (const Iterations& t :
+         {Iterations{.rows = 32, .programs = 2}, Iterations{.columns = 24, .programs = 2}})
+      CHECK(on_all_targets(attention_of(t), {}, cc) == "");
+  }
+}
+
 TEST_CASE("two products that read one block of an iteration agree, and are not rotated") {
   for (const Iterations& t : {Iterations{.stages = 2, .programs = 4, .latent = true},
                               Iterations{.stages = 3, .programs = 5, .latent = true},
@@ -98,6 +130,25 @@ TEST_CASE("two products that read one block of an iteration agree, and are not r
 
 // Of four blocks each goes through programs of none to many iterations, so that slots and phases of
 // one program are where the one before left them.
+TEST_CASE("values that are the first columns of keys are read where the keys lie") {
+  const auto places = [](const graph::Graph& g, int cc, std::int64_t keys) {
+    const auto l = cuda::lower(g, {.compute_capability = cc});
+    return std::ranges::count_if(l.storages, [&](const lowered::Storage& s) {
+      return s.in_shared() && s.dtype == f16 && s.shape[0] == keys;
+    });
+  };
+  for (const int cc : {80, 90})
+    for (const Iterations& t : {Iterations{.columns = 48, .d = 128, .programs = 3, .first = 64},
+                                Iterations{.rows = 128, .d = 192, .programs = 2, .first = 128},
+                                Iterations{.columns = 48, .d = 80, .programs = 3, .first = 64}}) {
+      CAPTURE(cc, t.d, t.first);
+      const graph::Graph g = attention_of(t);
+      // Rows of 160 bytes have other panels than those of 128.
+      CHECK(places(g, cc, t.columns) == (cc == 90 && t.d == 80 ? 2 : 1));
+      CHECK(on_all_targets(g, {}, cc) == "");
+    }
+}
+
 TEST_CASE("loops of two products in persistent blocks agree from program to program") {
   for (const Iterations& t :
        {Iterations{.stages = 2, .programs = 10}, Iterations{.stages = 3, .programs = 13},

@@ -62,8 +62,9 @@ TEST_CASE(
 }
 
 TEST_CASE("operands of attention are divided where a block has no room for them, nowhere else") {
-  CHECK(takes_parts(graph_of(f16, 128, false), 75));
-  CHECK(takes_parts(graph_of(f16, 256, false), 86));
+  CHECK(takes_parts(graph_of(f16, 256, false), 75));
+  CHECK(takes_parts(graph_of(f32, 256, false), 86));
+  CHECK_FALSE(takes_parts(graph_of(f16, 128, false), 75));
   CHECK_FALSE(takes_parts(graph_of(f16, 128, false), 86));
   CHECK_FALSE(takes_parts(graph_of(f16, 256, false), 90));
 }

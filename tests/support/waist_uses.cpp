@@ -139,6 +139,13 @@ void add_simple(std::vector<WaistUse>& all) {
       {"dot_mma_16816",
        "pl::dot_mma_16816<1, 2, 2, false, false, bf16, 16, 32, 1, 64, 2>(f, z, 0, z, 0);"
        "pl::dot_mma_16816<1, 1, 4, true, true, f16, 16, 128, 3, 32, 1>(f, z, 0, z, 0);"},
+      {"dot_mma_16816_from_registers",
+       "{ u32 w[8] = {u, z}; "
+       "pl::dot_mma_16816_from_registers<1, 2, false, bf16, 32, 64, 2>(f, w, z, 0); "
+       "pl::dot_mma_16816_from_registers<2, 1, true, f16, 16, 32, 1>(f, w, z, 0); }"},
+      {"dot_mma_1688_from_registers",
+       "{ u32 w[4] = {u, z}; "
+       "pl::dot_mma_1688_from_registers<1, 2, false, f16, 16, 16, 0>(f, w, z, 0); }"},
       {"dot_mma_1688",
        "pl::dot_mma_1688<1, 1, 4, false, false, f16, 16, 32, 1, 16, 0>(f, z, 0, z, 0);"
        "pl::dot_mma_1688<1, 2, 2, true, true, f16, 16, 64, 2, 32, 1>(f, z, 0, z, 0);"},

@@ -209,6 +209,21 @@ PL_FN void dot_matrices(Acc* acc, u32 a, u32 a_slot, u32 b, u32 b_slot PL_AND_LI
   }
 }
 
+// The same of an A in registers: of each 16 rows all of K, in steps of four words. Each warp has all
+// columns.
+template <class By, int Steps, int MR, int NR, bool TB, int LB, int SB>
+PL_FN void dot_held(f32* acc, const u32* a, u32 b, u32 b_slot PL_AND_LINE) {
+  PL_UNROLL for (u32 k = 0; k < Steps; ++k) {
+    u32 y[2 * NR];
+    dot_columns<NR, 1, TB, LB, SB>(y, b, b_slot, 0, k PL_AND_PASS_LINE);
+    PL_UNROLL for (u32 i = 0; i < MR; ++i) {
+      PL_UNROLL for (u32 j = 0; j < NR; ++j) {
+        dot_step(acc + 4 * (i * NR + j), a + 4 * (i * Steps + k), y + 2 * j, By() PL_AND_PASS_LINE);
+      }
+    }
+  }
+}
+
 }  // namespace detail
 
 // K a multiple of 32 bytes. Rows of A are LA bytes long, of B LB; 16 bytes c of row r stand at
@@ -224,6 +239,16 @@ template <int MR, int NR, int WM, bool TA, bool TB, class T, int K, int LA, int 
 PL_FN void dot_mma_1688(f32* acc, u32 a, u32 a_slot, u32 b, u32 b_slot PL_AND_LINE) {
   detail::dot_matrices<detail::HalvesTwice<T>, K / 16, MR, NR, WM, TA, TB, LA, SA, LB, SB, WN>(
       acc, a, a_slot, b, b_slot PL_AND_PASS_LINE);
+}
+template <int MR, int NR, bool TB, class T, int K, int LB, int SB>
+PL_FN void dot_mma_16816_from_registers(f32* acc, const u32* a, u32 b, u32 b_slot PL_AND_LINE) {
+  detail::dot_held<detail::Halves<T>, K / 16, MR, NR, TB, LB, SB>(acc, a, b,
+                                                                  b_slot PL_AND_PASS_LINE);
+}
+template <int MR, int NR, bool TB, class T, int K, int LB, int SB>
+PL_FN void dot_mma_1688_from_registers(f32* acc, const u32* a, u32 b, u32 b_slot PL_AND_LINE) {
+  detail::dot_held<detail::HalvesTwice<T>, K / 16, MR, NR, TB, LB, SB>(acc, a, b,
+                                                                       b_slot PL_AND_PASS_LINE);
 }
 // Rows of both run along K: B is stored (N, K).
 template <int MR, int NR, int WM, class A, class B, int K, int LA, int SA, int LB, int SB,

@@ -2,7 +2,7 @@
 // compiler without any header.
 
 #define PL_FN inline
-#define PL_KERNEL(threads) static void
+#define PL_KERNEL(...) static void
 #define PL_TENSOR_MAP(name) const pl::TensorMap& name
 #define PL_UNROLL
 #define PL_NOUNROLL
