@@ -20,6 +20,8 @@ struct Options {
   bool is_specific = true;
   /// What more of is a CompileError, those of an unrolled loop counted each time.
   std::int64_t most_operations = graph::max_compiled;
+  /// Whether registers leave room for all blocks that shared memory does.
+  bool bounds_launch = true;
   /// Of shared memory for a block, where the architecture gives more.
   std::int64_t most_shared_bytes = INT64_MAX;
 };
@@ -36,9 +38,10 @@ struct Emitted {
   std::string text;   // the kernel, without the device library
   std::string entry;  // name of the extern "C" __global__ function
   std::vector<Parameter> parameters;
-  int threads = 128;  // per block
-  int num_warps = 4;  // of each Pallas thread, that compute
-  Dim blocks = 1;     // gridDim.x: programs on the parallel axes times the cluster's blocks ...
+  int threads = 128;   // per block
+  int num_warps = 4;   // of each Pallas thread, that compute
+  int min_blocks = 1;  // of a multiprocessor, that registers leave room for
+  Dim blocks = 1;      // gridDim.x: programs on the parallel axes times the cluster's blocks ...
   bool persistent = false;  // ... or as many as run at once, if these are fewer
   int cluster_blocks = 1;
   std::int64_t shared_bytes = 0;  // dynamic shared memory

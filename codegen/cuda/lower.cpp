@@ -143,6 +143,7 @@ lowered::Program lower(const graph::Graph& g, const Options& options,
   lowered::Program l = observer
                            ? passes::run_passes(chosen.graph ? *chosen.graph : g, machine, observer)
                            : std::move(chosen.program);
+  if (!options.bounds_launch) l.min_blocks = 1;
   if (!chosen.why.empty()) l.remarks.push_back({{}, std::move(chosen.why)});
   remark_by_hand(l);
   return l;
@@ -187,6 +188,7 @@ Emitted emit(const lowered::Program& l) {
           .parameters = p.parameters,
           .threads = p.threads,
           .num_warps = l.num_warps,
+          .min_blocks = l.min_blocks,
           .blocks = p.blocks,
           .persistent = p.persistent,
           .cluster_blocks = p.cluster_blocks,

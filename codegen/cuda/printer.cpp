@@ -91,7 +91,8 @@ std::string Printer::type(thread::VariableId id, bool constant) const {
 }
 
 std::string Printer::signature() const {
-  std::string out = fmt::format("PL_KERNEL({}) {}(", p_.threads, p_.entry);
+  const std::string blocks = p_.min_blocks > 1 ? fmt::format(", {}", p_.min_blocks) : "";
+  std::string out = fmt::format("PL_KERNEL({}{}) {}(", p_.threads, blocks, p_.entry);
   for (const thread::VariableId v : p_.names) {
     const bool map = e_[v].form == thread::Form::tensor_map;
     out += v == p_.names[0] ? "" : ", ";

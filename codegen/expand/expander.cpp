@@ -89,6 +89,7 @@ void Expander::launch_shape() {
   p_.threads = warpgroups * graph::warpgroup_threads;
   agent_ = {.count = warpgroups, .is_known = true};
   p_.shared_bytes = l_.shared_bytes;
+  p_.min_blocks = l_.min_blocks;
   for (const int c : g_.cluster) p_.cluster_blocks *= c;
   const std::vector<Dim>& grid = g_.mapping.grid;
   const bool is_empty = std::ranges::any_of(grid, [](const Dim& d) { return d.same(0); });

@@ -395,6 +395,7 @@ PALLADIUM_FIELDS(Program) {
   f("checked_hints", x.checked_hints);
   f("length_cases", x.length_cases);
   f("shared_bytes", x.shared_bytes);
+  f("min_blocks", x.min_blocks);
   f("warpgroups", x.warpgroups);
   f("num_warps", x.num_warps);
   f("wanted_warps", x.wanted_warps);

@@ -44,9 +44,16 @@ Lives::Lives(const Program& l, const Visit& visit) : l_(l), spans_(l.storages.si
         s = {std::min(s.first, loop.first), std::max(s.last, loop.last)};
   for (const StorageId s : filled_by_others_)
     if (Span& span = spans_[l_.room_of(s)]; span.first > 0) span.first = 0;
-  for (const Window& w : l_.windows)
-    if (w.storage() && w.scope == graph::no_value && !l_.storages[w.storage()].ring())
-      spans_[l_.room_of(w.storage())] = {0, position_};
+  for (const Window& w : l_.windows) {
+    if (!w.storage() || w.scope != graph::no_value || l_.storages[w.storage()].ring()) continue;
+    Span& span = spans_[l_.room_of(w.storage())];
+    if (!l_.storages[w.storage()].in_registers())
+      span = {0, position_};
+    else
+      for (const Span& loop : loops_of_program_)
+        if (span.meets(loop))
+          span = {std::min(span.first, loop.first), std::max(span.last, loop.last)};
+  }
 }
 
 void Lives::meanwhile(const Statements& list) {
@@ -75,7 +82,10 @@ void Lives::walk(const Statements& list, const Visit& visit) {
     if (const WaitGroup* const wait = std::get_if<WaitGroup>(&s.what)) await(*wait, in);
     if (const Wait* const wait = std::get_if<Wait>(&s.what))
       for (const StorageId filled : filled_[wait->barrier]) touch(filled, in);
-    if (repeats(s)) loops_.push_back({in, behind});
+    if (!repeats(s)) continue;
+    loops_.push_back({in, behind});
+    const GridLoop* const grid = std::get_if<GridLoop>(&s.what);
+    if (grid == nullptr || grid->axis != programs_axis) loops_of_program_.push_back({in, behind});
   }
 }
 

@@ -12,7 +12,8 @@ namespace palladium::lowered {
 
 /// Positions number the statements in order: one in each, those of the statements inside of it, and
 /// one behind it. A storage lives from the statement that fills it to the last that reads it; as
-/// long as a loop that it enters or outlives; of a window as long as its scope, or the program; an
+/// long as a loop that it enters or outlives; of a window as long as its scope, or
+/// the program, in registers as long as all loops of the program in which it is touched; an
 /// operand of wgmma, and what TMA sends or brings, until that is awaited, where waits are known. A
 /// ring lives for its slots, a union for its members.
 ///
@@ -56,7 +57,8 @@ class Lives {
 
   const Program& l_;
   Table<StorageId, Span> spans_;
-  std::vector<Span> loops_;  // inner ones first
+  std::vector<Span> loops_;             // inner ones first
+  std::vector<Span> loops_of_program_;  // of these, but for the one over programs
   std::vector<Flight> flights_;
   std::map<BarrierId, std::set<StorageId>> filled_;  // by what completes it
   std::set<StorageId> filled_by_others_;             // blocks of the cluster

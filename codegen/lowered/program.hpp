@@ -71,6 +71,7 @@ struct Program {
   std::vector<ValueId> fetches_by_hand = {};
   LengthCases length_cases = {};
   std::int64_t shared_bytes = 0;
+  int min_blocks = 1;             // of a multiprocessor, that registers leave room for
   int warpgroups = 1;             // Pallas threads of all bodies ...
   int num_warps = 4;              // ... of so many warps each
   int wanted_warps = 4;           // by place_windows and place_values, to keep what they could not

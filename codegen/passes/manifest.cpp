@@ -86,6 +86,8 @@ constexpr Pass chosen[] = {
      "of plans: which ways do blocks take?"},
     {"place_shared_memory", place_shared_memory, Fact::layouts | Fact::waits, Fact::offsets,
      Edits::nothing, "all before it add storages, and what is awaited lives until then"},
+    {"bound_launch", bound_launch, Fact::offsets, Fact::none, Edits::nothing,
+     "of shared memory: how many blocks are registers to leave room for?"},
     {"order_accesses", order_accesses, Fact::offsets, Fact::order, Edits::nothing,
      "last: what lies in one place is one memory"},
 };

@@ -50,6 +50,7 @@ void tell_of_loops(Program& l);
 void plan_accesses(Program& l);
 void tell_of_accesses(Program& l);
 void place_shared_memory(Program& l);
+void bound_launch(Program& l);
 void order_accesses(Program& l);
 
 /// Index maps read the index operands where the first body does: in its windows.

@@ -52,6 +52,8 @@ bool ReadsBeside::is_read_beside_sums(ValueId v) {
       (is_repeated(v) && !comes_last(v)) || t.shape.size() != 2 ||
       bytes_of(t.dtype, t.shape) < least_bytes)
     return false;
+  const Window& w = l_.window_loaded(v);
+  if (!w.is_direct() || !w.read_only) return false;  // sums of scratch are there
   const bool by_wgmma =
       std::ranges::any_of(multiplying(), [](const auto& region) { return region.second; });
   return by_wgmma && is_operand_beside_products(v);

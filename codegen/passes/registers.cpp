@@ -16,10 +16,12 @@
 #include <iterator>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "codegen/base/format.hpp"
 #include "codegen/graph/limits.hpp"
+#include "codegen/lowered/effects.hpp"
 #include "codegen/lowered/lives.hpp"
 #include "codegen/passes/products.hpp"
 #include "codegen/passes/registers.hpp"
@@ -61,11 +63,42 @@ std::int64_t fragments(const Program& l, const Dot& d) {
   return (acc.repetitions(0) + vector) * 16 / 4;
 }
 
-// Registers of a product that no storage has, at its position.
+// Registers at a position beside those of storages: of a product, fragments; fewer where a result
+// takes the place of an operand.
 struct Beside {
   int position = 0;
   std::int64_t registers = 0;
 };
+
+// Of what a nest computes element by element each takes the place of an element that nobody reads
+// any more; what changes its layout leaves by parts, or whole, before it comes back.
+struct InPlace {
+  StorageId from = {}, to = {};
+  std::int64_t registers = 0;  // that are both's
+};
+
+InPlace in_place(const Program& l, const Lives& lives, const Statement& s, int position) {
+  InPlace found;
+  std::set<StorageId> read;
+  for (const Effect& e : effects(l, s)) {
+    if (!e.storage || !l.storages[e.storage].in_registers()) continue;
+    if (e.writes() && lives.of(e.storage).first == position) found.to = e.storage;
+    if (!e.writes() && lives.of(e.storage).last == position) read.insert(e.storage);
+  }
+  if (!found.to) return {};
+  const Storage& result = l.storages[found.to];
+  for (const StorageId from : read) {
+    const Storage& operand = l.storages[from];
+    const bool is_same =
+        operand.shape == result.shape && operand.registers().layout == result.registers().layout;
+    const std::int64_t both = std::min(registers_of(operand), registers_of(result));
+    if ((!is_same && !std::holds_alternative<Relayout>(s.what)) || both <= found.registers)
+      continue;
+    found.from = from;
+    found.registers = both;
+  }
+  return found;
+}
 
 std::int64_t most_at_once(const Program& l, const Lives& lives, std::span<const Beside> beside) {
   std::vector<std::int64_t> change(static_cast<std::size_t>(lives.end()) + 2);
@@ -127,10 +160,18 @@ void measure_registers(Program& l) {
     if (wgmma ? l.num_warps > 4 : d.unit != Dot::Unit::fma) accumulators.push_back(d.result);
   });
   std::vector<Beside> beside;
+  std::vector<std::pair<const Statement*, int>> made;  // of others, in place
   const Lives lives(l, [&](const Statement& s, int position) {
     if (const Dot* const d = std::get_if<Dot>(&s.what))
       beside.push_back({position, fragments(l, *d)});
+    if (std::holds_alternative<LoopNest>(s.what) || std::holds_alternative<Relayout>(s.what))
+      made.emplace_back(&s, position);
   });
+  for (const auto& [s, position] : made) {
+    const InPlace p = in_place(l, lives, *s, position);
+    beside.push_back({position, -p.registers});
+    if (std::ranges::count(accumulators, p.from) > 0) accumulators.push_back(p.to);
+  }
   l.most_held = most_at_once(l, lives, beside);
   l.largest_held = 0;
   for (const StorageId s : l.storages.ids()) {

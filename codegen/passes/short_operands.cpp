@@ -42,7 +42,7 @@ std::optional<int> operations(const Program& l, ValueId v) {
   return sum;
 }
 
-bool is_plain(const Statement& s) {
+bool is_plain_step(const Statement& s) {
   if (const Dot* const d = std::get_if<Dot>(&s.what))
     return d->unit == Dot::Unit::wgmma && d->accumulates;
   return std::holds_alternative<EnterWindow>(s.what) || std::holds_alternative<Scalar>(s.what) ||
@@ -59,7 +59,7 @@ ShortOperands short_operands(const Program& l, const Statements& body,
       i = end_of_copies(body, i) - 1;
       continue;
     }
-    if (is_plain(body[i])) continue;
+    if (is_plain_step(body[i])) continue;
     const LoopNest* const p = std::get_if<LoopNest>(&body[i].what);
     const Stage* const stage = p == nullptr ? nullptr : std::get_if<Stage>(&p->sink);
     const RingId ring = stage == nullptr ? RingId() : l.storages[stage->storage].ring();

@@ -94,7 +94,7 @@ class Spreading {
     const auto width = widths_.find(e.leaf);
     if (width == widths_.end() || width->second > 1) return;
     Layout wide = layout::strided(type.shape, vector, layout::full_width, l_.num_warps);
-    if (!covers(wide, type.shape) || !fits_registers(l_, type, most_registers)) return;
+    if (!covers(wide, type.shape) || !fits(type)) return;
     put(e.leaf, std::move(wide), at, out);
   }
 
@@ -110,7 +110,7 @@ class Spreading {
     if (!now || model_.whole_width(ref, e.map) >= vector || model_.widest(ref) < vector) return;
     Layout wide = layout::strided(p.domain, vector, layout::full_width, l_.num_warps);
     if (wide.registers() > p.layout.registers() || !covers(wide, p.domain) ||
-        !covers(p.layout, p.domain) || !fits_registers(l_, type, most_registers))
+        !covers(p.layout, p.domain) || !fits(type))
       return;
     LoopNest load = load_of(e.leaf, wide);
     model_.enter(load, wide);
@@ -118,6 +118,11 @@ class Spreading {
     const double moved =
         layout::relayout_cost(wide, p.layout, type.dtype.bytes(), plan_options(l_));
     if (then && then->load + moved < worth * now->load) put(e.leaf, std::move(wide), at, out);
+  }
+
+  // No reason for more warps: it is there for a moment.
+  bool fits(const graph::Type& type) const {
+    return registers_estimate(type, l_.threads()) <= most_registers;
   }
 
   // Whether each of its elements is one of the value's, so that nothing is handed on that nobody

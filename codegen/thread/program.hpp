@@ -251,6 +251,7 @@ struct Program {
   bool persistent = false;  // ... or fewer
   int cluster_blocks = 1;
   std::int64_t shared_bytes = 0;  // dynamic shared memory
+  int min_blocks = 1;             // of a multiprocessor, that registers leave room for
   bool approx_math = false;
   Location at;
   Exprs exprs;

@@ -5,6 +5,7 @@
 #include <ctime>
 #include <map>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "cache/stats.hpp"
@@ -54,16 +55,17 @@ std::optional<cache::Entry> find(const cache::Key& key, const std::string& kerne
   return std::nullopt;
 }
 
-struct Text {
-  cuda::Emitted emitted;
-  std::string compiled;
-};
-
-Text lower(const graph::Graph& g, const cuda::Options& options) {
+std::pair<cuda::Emitted, std::string> lower(const graph::Graph& g, const cuda::Options& options) {
   const profile::Range range("lower", g.name);
   cuda::Emitted emitted = cuda::emit(g, options);
   std::string compiled = cuda::compiled_text(g, emitted);
   return {std::move(emitted), std::move(compiled)};
+}
+
+bool spills(const nvrtc::Pool::Outcome& outcome) {
+  if (outcome.end != nvrtc::Pool::End::result || !outcome.result.ok) return false;
+  const Resources r = nvrtc::parse_log(outcome.result.log);
+  return r.spill_store_bytes + r.spill_load_bytes > 0;
 }
 
 /// Text of NVRTC with the user's line behind every line that blames the emitted text.
@@ -226,7 +228,7 @@ std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
   const graph::Graph& g = s.graph;
   const std::string& arch = job.arch;
   const cache::Key& key = job.key;
-  const cuda::Options options = text_options(arch);
+  cuda::Options options = text_options(arch);
   auto program = std::make_shared<Program>();
   program->times.trace = s.trace_ms;
   const forking::Section section;
@@ -273,18 +275,27 @@ std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
   // Graph to text.
   const profile::Range compiling("compile", g.name);
   const Clock lowering;
-  const auto [emitted, text] = lower(g, options);
+  auto [emitted, text] = lower(g, options);
   if (g.mapping.debug) log::show(text);
   program->plan = plan_of(emitted);
   program->times.lower = lowering.ms();
   tell(g, emitted.remarks);
 
   // Text to cubin.
-  const nvrtc::Request request = request_for(text, arch, g.lineinfo);
-  const nvrtc::Pool::Outcome outcome = [&] {
+  nvrtc::Request request = request_for(text, arch, g.lineinfo);
+  const auto compile = [&] {
     const profile::Range range("nvrtc", g.name);
     return run_nvrtc(request, *toolchain.found, stopped);
-  }();
+  };
+  nvrtc::Pool::Outcome outcome = compile();
+  if (emitted.min_blocks > 1 && spills(outcome)) {
+    const double before = outcome.result.milliseconds;
+    options.bounds_launch = false;
+    std::tie(emitted, text) = lower(g, options);
+    request = request_for(text, arch, g.lineinfo);
+    outcome = compile();
+    outcome.result.milliseconds += before;
+  }
   if (outcome.end == nvrtc::Pool::End::stopped) return nullptr;
   if (outcome.end == nvrtc::Pool::End::died)
     fail(g, "compiling '" + g.name + "' for " + arch + ": the compile helper " + outcome.why +

@@ -484,6 +484,30 @@ TEST_CASE("PALLADIUM_COMPILE=in-process compiles in this process without a word"
   CHECK(child.err.empty());
 }
 
+TEST_CASE("HIDDEN spills", "[.]") {
+  const auto compiled = [&](std::int64_t programs) {
+    const BlockSpec rows{{64, 64}, [](Index i) { return Indices{i, 0}; }};
+    const Kernel product = pallas_call([](Ref x, Ref y, Ref o) { o[_] = dot(x[_], y[_]); },
+                                       {.name = "product",
+                                        .out_type = {{64 * programs, 64}, f32},
+                                        .grid = {programs},
+                                        .in_specs = {rows, {}},
+                                        .out_specs = {rows}});
+    return product.lower(ShapeDtype{{64 * programs, 64}, f16}, ShapeDtype{{64, 64}, f16})
+        .compile({.arch = "sm_90"});
+  };
+  // A multiprocessor has one program of a hundred, and several of a thousand.
+  CHECK(compiled(100).resources().spill_store_bytes == 0);
+  CHECK(compiles() == 1);
+  CHECK(compiled(1000).resources().spill_store_bytes == 0);
+  CHECK(compiles() == 3);
+  CHECK(compiled(1000).from_cache());
+}
+
+TEST_CASE("registers that would spill leave no room for other blocks") {
+  under_fake("spills", "spill PL_KERNEL(128, ");
+}
+
 TEST_CASE("HIDDEN bad variables", "[.]") {
   const auto message = [](const char* name, const char* value) {
     const test::Environment variable(name, value);

@@ -35,7 +35,8 @@ bool meet(const lowered::Program& l, int a, int b) {
 }  // namespace
 
 TEST_CASE("a storage lives from the statement that fills it to the last that reads it") {
-  const lowered::Program l = program("copy_storage from=s0 to=s1\ncopy_storage from=s1 to=s2\nsync\n");
+  const lowered::Program l =
+      program("copy_storage from=s0 to=s1\ncopy_storage from=s1 to=s2\nsync\n");
   CHECK(meet(l, 0, 1));
   CHECK(meet(l, 1, 2));
   CHECK_FALSE(meet(l, 0, 2));
@@ -57,8 +58,8 @@ TEST_CASE("what enters a loop, or outlives it, lives as long as the loop does") 
   CHECK_FALSE(meet(enters, 4, 1));
   const lowered::Program outlives = program(loop + "copy_storage from=s3 to=s4\n");
   CHECK(meet(outlives, 0, 3));
-  const lowered::Program twice =
-      program("copy_storage from=s4 to=s0\ngrid_loop axis=0\nbody {\n" + loop + "copy_storage from=s2 to=s5\n}\n");
+  const lowered::Program twice = program("copy_storage from=s4 to=s0\ngrid_loop axis=0\nbody {\n" +
+                                         loop + "copy_storage from=s2 to=s5\n}\n");
   CHECK(meet(twice, 0, 5));
   CHECK(meet(twice, 2, 0));
   CHECK_FALSE(meet(twice, 5, 3));
@@ -83,13 +84,28 @@ TEST_CASE("elements take the place of those in registers that they are made of, 
 
 TEST_CASE("a window lives as long as the program, one of a scope as long as that") {
   lowered::Program l = program("sync\nscope windows=[w0]\nbody {\nsync\n}\nsync\n",
-                               "window 0 root=%0 residency=registers storage=s4\n");
-  const auto span = [&] { return lowered::Lives(l).of(StorageId(4)); };
+                               "window 0 root=%0 residency=shared storage=s3\n");
+  const auto span = [&] { return lowered::Lives(l).of(StorageId(3)); };
   CHECK(span().first == 0);
   CHECK(span().last == lowered::Lives(l).end());
   l.windows[lowered::WindowId(0)].scope = graph::ValueId{2};
   CHECK(span().first > 1);
   CHECK(span().last < lowered::Lives(l).end() - 1);
+}
+
+TEST_CASE("a window in registers lives as long as the loops of a program that touch it") {
+  const std::string window = "window 0 root=%0 residency=registers storage=s4\n";
+  const std::string loop = "grid_loop axis=0\nbody {\nsync\ncopy_storage from=s0 to=s4\nsync\n}\n";
+  const auto span = [&](const std::string& statements) {
+    return lowered::Lives(program(statements, window)).of(StorageId(4));
+  };
+  const auto begins = span("sync\n" + loop + "copy_storage from=s4 to=s1\nsync\n");
+  CHECK(begins.first == 3);  // behind the first statement, with the loop
+  CHECK(begins.last == 11);  // in the copy behind it
+  const std::string programs =
+      "grid_loop axis=-2\nbody {\nsync\n" + loop + "copy_storage from=s4 to=s1\nsync\n}\n";
+  CHECK(span(programs).first > 3);
+  CHECK(span(programs).last < lowered::Lives(program(programs, window)).end() - 2);
 }
 
 TEST_CASE("a ring lives for its slots") {

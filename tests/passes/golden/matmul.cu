@@ -1,4 +1,4 @@
-PL_KERNEL(128) matmul_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0) {
+PL_KERNEL(128, 4) matmul_kernel(const f32* in0, const f32* in1, f32* out0, i64 s0) {
   const u32 smem = pl::shared_base();
   const i32 t = pl::thread();
   const u32 block = pl::block_x();
