@@ -138,11 +138,47 @@ std::int64_t columns_at_once(const Program& l, const graph::Inst& dot, WarpGrid 
   return swizzle_of(padded_columns(dot, warps) * bytes / warps.columns) / bytes;
 }
 
+// Products of the iteration whose elements, each computed to one, are those of the left operand.
+std::set<ValueId> handed_to(const graph::Graph& g, const graph::Inst& dot) {
+  constexpr std::size_t most_looked_at = 128;
+  const graph::DotView view = graph::DotView::of(dot);
+  std::set<ValueId> products;
+  if (view.trans_a || g[view.a].type.dtype.bytes() != 2) return products;
+  std::vector<ValueId> left{view.a};
+  std::set<ValueId> seen{view.a};
+  while (!left.empty() && seen.size() <= most_looked_at) {
+    const ValueId v = left.back();
+    left.pop_back();
+    if (g[v].op == graph::Op::Dot) products.insert(v);
+    if (!graph::is_elementwise(g[v].op)) continue;
+    for (const ValueId a : g[v].args)
+      if (g[a].type.shape == g[v].type.shape && seen.insert(a).second) left.push_back(a);
+  }
+  return products;
+}
+
+// Calls f for each product that takes the elements of this one, and for itself, if it takes those
+// of another; whether f holds of any.
+template <class F>
+bool hands_on(const graph::Graph& g, const graph::Inst& dot, const F& f) {
+  const auto is_it = [&](ValueId v) { return &g[v] == &dot; };
+  return std::ranges::any_of(g.insts, [&](const graph::Inst& i) {
+    if (i.op != graph::Op::Dot || !f(i)) return false;
+    const std::set<ValueId> products = handed_to(g, i);
+    return std::ranges::any_of(products, is_it) || (&i == &dot && !products.empty());
+  });
+}
+
 // How so many warps share a product by wgmma, but for registers: rows first, for who stands side by
 // side reads the same A. Nothing where they cannot, or take longer than by mma.sync, or side by
 // side as long.
 std::optional<WarpGrid> shared_by_wgmma(const Program& l, const graph::Inst& dot, int num_warps) {
   if (!has_wgmma(l, graph::DotView::of(dot))) return {};
+  // What stays in registers is not worth half of the rows.
+  const WarpGrid by_rows{num_warps, 1};
+  if (dot.type.shape[0] < 64 && 2 * dot.type.shape[0] >= padded_rows(dot, by_rows) &&
+      can_share(l, dot, by_rows) && hands_on(l.graph, dot, [](const graph::Inst&) { return true; }))
+    return by_rows;
   const double by_mma = clocks_of_mma(dot.type.shape[0], dot.type.shape[1], num_warps);
   for (int columns = 1; columns <= num_warps / 4; columns *= 2) {
     const WarpGrid warps{num_warps / columns, columns};
@@ -233,39 +269,12 @@ bool is_computed_in_place(const Program& l, ValueId a, ValueId load, const DimMa
          (!whole || map == identity_map(2)) && type.dtype.bytes() >= 2;
 }
 
-// Products of the iteration whose elements, each computed to one, are those of a left operand that
-// a warp has rows of, as mma.sync leaves them and takes them.
-std::set<ValueId> handed_to(const Program& l, const graph::Inst& dot) {
-  constexpr std::size_t most_looked_at = 128;
-  const graph::Graph& g = l.graph;
-  const graph::DotView view = graph::DotView::of(dot);
-  const graph::Type& type = g[view.a].type;
-  std::set<ValueId> products;
-  if (view.trans_a || type.dtype.bytes() != 2 || type.shape.size() != 2 ||
-      type.shape[0] % (16 * l.num_warps) != 0 || type.shape[1] % 16 != 0 ||
-      graph::element_count(type.shape) > 2 * most_fragments * l.threads())
-    return products;
-  std::vector<ValueId> left{view.a};
-  std::set<ValueId> seen{view.a};
-  while (!left.empty() && seen.size() <= most_looked_at) {
-    const ValueId v = left.back();
-    left.pop_back();
-    if (g[v].op == graph::Op::Dot) products.insert(v);
-    if (!graph::is_elementwise(g[v].op)) continue;
-    for (const ValueId a : g[v].args)
-      if (g[a].type.shape == g[v].type.shape && seen.insert(a).second) left.push_back(a);
-  }
-  return products;
-}
-
-bool is_handed_on(const Program& l, const graph::Inst& dot) { return !handed_to(l, dot).empty(); }
-
-// Or becomes such an operand.
-bool has_rows_to_hand_on(const Program& l, ValueId dot) {
-  if (is_handed_on(l, l.graph[dot])) return true;
-  return std::ranges::any_of(l.graph.insts, [&](const graph::Inst& i) {
-    return i.op == graph::Op::Dot && handed_to(l, i).contains(dot);
-  });
+// That each warp has rows of, as mma.sync leaves them and takes them.
+bool has_rows_for_warps(const Program& l, const graph::Inst& dot) {
+  const graph::Type& type = l.graph[graph::DotView::of(dot).a].type;
+  return type.shape.size() == 2 && type.shape[0] % (16 * l.num_warps) == 0 &&
+         type.shape[1] % 16 == 0 &&
+         graph::element_count(type.shape) <= 2 * most_fragments * l.threads();
 }
 
 }  // namespace
@@ -273,9 +282,12 @@ bool has_rows_to_hand_on(const Program& l, ValueId dot) {
 bool takes_registers(const Program& l, const Dot& d, ValueId a, const Extents& staged) {
   const Extents& shape = l.graph[a].type.shape;
   const bool by_matrices = d.unit == Dot::Unit::mma_16816 || d.unit == Dot::Unit::mma_1688;
-  if ((d.unit != Dot::Unit::wgmma && !(by_matrices && is_handed_on(l, l.graph[d.inst]))) ||
-      d.warps_n > 1 || shape != staged)
-    return false;
+  const bool is_handed_on = by_matrices && has_rows_for_warps(l, l.graph[d.inst]) &&
+                            !handed_to(l.graph, l.graph[d.inst]).empty();
+  // Rows that there are not are nobody's.
+  const bool is_whole = shape.size() == 2 && shape[1] == staged[1] &&
+                        (shape[0] == staged[0] || !handed_to(l.graph, l.graph[d.inst]).empty());
+  if ((d.unit != Dot::Unit::wgmma && !is_handed_on) || d.warps_n > 1 || !is_whole) return false;
   const std::int64_t bytes = l.graph[a].type.dtype.bytes(), all = graph::element_count(shape);
   if (bytes > 2 || all > 2 * most_fragments * l.threads()) return false;
   bool held = false, elsewhere = false;
@@ -306,10 +318,12 @@ std::pair<Dot, layout::Layout> product(const Program& l, ValueId dot) {
   d.unit = by_wgmma ? Dot::Unit::wgmma : unit_of(l, i);
   if (d.unit == Dot::Unit::fma) return {d, fma_layout(view, i.type, l.num_warps)};
   const bool by_matrices = d.unit == Dot::Unit::mma_16816 || d.unit == Dot::Unit::mma_1688;
-  const WarpGrid grid = by_wgmma ? *by_wgmma
-                        : by_matrices && has_rows_to_hand_on(l, dot)
-                            ? WarpGrid{l.num_warps, 1}
-                            : choose_warps(l.num_warps, i.type.shape[0], i.type.shape[1]);
+  const WarpGrid grid =
+      by_wgmma ? *by_wgmma
+      : by_matrices &&
+              hands_on(l.graph, i, [&](const graph::Inst& x) { return has_rows_for_warps(l, x); })
+          ? WarpGrid{l.num_warps, 1}
+          : choose_warps(l.num_warps, i.type.shape[0], i.type.shape[1]);
   d.warps_m = grid.rows;
   d.warps_n = grid.columns;
   const std::int64_t run = by_wgmma ? columns_at_once(l, i, grid) : 8;

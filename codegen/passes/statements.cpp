@@ -539,13 +539,13 @@ class Building {
   // shape, in the same order.
   StorageId fragments(List& out, const Operand& a) {
     const DType t = g_[a.value].type.dtype;
+    const Extents& shape = g_[a.value].type.shape;
     const layout::Warps warps{l_.num_warps, 1};
-    const layout::Layout layout = t.bytes() == 2
-                                      ? layout::accumulator(a.shape, warps)
-                                      : layout::operand_a(a.shape, t.bits(), warps, false);
+    const layout::Layout layout = t.bytes() == 2 ? layout::accumulator(shape, warps)
+                                                 : layout::operand_a(shape, t.bits(), warps, false);
     const StorageId storage = l_.add_storage({.in = Registers{.packed = true},
                                               .dtype = t,
-                                              .shape = a.shape,
+                                              .shape = shape,
                                               .of = a.value,
                                               .variable = l_.add_variable(layout)});
     assign(out, a.value, storage);

@@ -115,6 +115,24 @@ TEST_CASE("without wgmma a product takes from registers what another leaves ther
   }
 }
 
+TEST_CASE("wgmma takes few rows, too, from the registers in which it leaves them") {
+  const auto held = [](const Iterations& t) {
+    const auto l = cuda::lower(attention_of(t), {.compute_capability = 90});
+    return std::ranges::count_if(l.storages, [](const lowered::Storage& s) {
+      return s.is_packed() && s.dtype == f16 && s.in_registers();
+    });
+  };
+  for (const int rows : {32, 40, 48, 64}) {
+    CAPTURE(rows);
+    for (const int stages : {1, 3}) {
+      const Iterations t{.rows = rows, .columns = 64, .d = 64, .stages = stages, .programs = 3};
+      CHECK(held(t) > 0);
+      CHECK(on_all_targets(attention_of(t), {}, 90) == "");
+    }
+  }
+  CHECK(held({.rows = 16}) == 0);
+}
+
 TEST_CASE("two products that read one block of an iteration agree, and are not rotated") {
   for (const Iterations& t : {Iterations{.stages = 2, .programs = 4, .latent = true},
                               Iterations{.stages = 3, .programs = 5, .latent = true},
