@@ -173,7 +173,10 @@ std::map<ValueId, Accumulation> accumulations(const Graph& g, const Analysis& a)
   return all;
 }
 
-std::vector<SumOfProducts> sums_of_products(const Graph& g, const Analysis& a) {
+namespace {
+
+// Those of which one loop at most leaves a part.
+std::vector<SumOfProducts> all_sums(const Graph& g, const Analysis& a) {
   std::vector<SumOfProducts> all;
   const std::vector<bool> sums = are_sums_of_products(g, a, true);
   if (std::ranges::count(sums, true) == 0) return all;
@@ -195,14 +198,21 @@ std::vector<SumOfProducts> sums_of_products(const Graph& g, const Analysis& a) {
       sum.left_by_loop = x;
       sum.added_by_loop = added;
     }
-    const auto position = [&](ValueId x) { return a.position[index(x)]; };
-    std::ranges::sort(sum.products, {}, position);
-    const bool begins = loops == 0
-                            ? sum.products.size() > 1
-                            : loops == 1 && !sum.products.empty() &&
-                                  position(sum.left_by_loop) < position(sum.products.front());
-    if (begins) all.push_back(std::move(sum));
+    std::ranges::sort(sum.products, {}, [&](ValueId x) { return a.position[index(x)]; });
+    if (loops <= 1) all.push_back(std::move(sum));
   }
+  return all;
+}
+
+}  // namespace
+
+std::vector<SumOfProducts> sums_of_products(const Graph& g, const Analysis& a) {
+  std::vector<SumOfProducts> all = all_sums(g, a);
+  std::erase_if(all, [&](const SumOfProducts& s) {
+    if (s.left_by_loop == graph::no_value) return s.products.size() < 2;
+    return s.products.empty() ||
+           a.position[index(s.left_by_loop)] > a.position[index(s.products.front())];
+  });
   return all;
 }
 
@@ -252,10 +262,11 @@ StorageId accumulator(const Program& l, const Analysis& a, const Accumulation& a
   return accumulating_window(l, a, added.old, a.users[index(added.sum)][0]);
 }
 
+namespace {
+
 // acc * f + product was made one operation: the product is added by what computes it, so that only
 // the factor is left.
-void split_scaled_sums(Program& l) {
-  Graph& g = l.graph;
+bool split_scaled(Graph& g) {
   std::set<ValueId> sums;
   for (const auto& [product, added] : accumulations(g, Analysis(g)))
     if (g[added.added_by].op == Op::Fma) sums.insert(added.added_by);
@@ -267,7 +278,33 @@ void split_scaled_sums(Program& l) {
     g[sum].op = Op::Add;
     g[sum].args = {scaled, args[2]};
   }
-  if (!sums.empty()) l.uses = uses_of(g);
+  return !sums.empty();
+}
+
+// A product that is added to what a loop behind it leaves: made in front of the loop it would take
+// registers beside the loop's sum.
+bool sink_products(Graph& g) {
+  const Analysis a(g);
+  bool moved = false;
+  for (const SumOfProducts& s : all_sums(g, a)) {
+    if (s.left_by_loop == graph::no_value) continue;
+    const int left = a.position[index(s.left_by_loop)];
+    for (const ValueId product : s.products) {
+      const ValueId sum = a.users[index(product)][0];
+      if (a.position[index(product)] > left || a.position[index(sum)] < left) continue;
+      std::erase(g[a.region[index(product)]].insts, product);
+      insert_before(g, product, sum);
+      moved = true;
+    }
+  }
+  return moved;
+}
+
+}  // namespace
+
+void arrange_sums(Program& l) {
+  const bool splits = split_scaled(l.graph), sinks = sink_products(l.graph);
+  if (splits || sinks) l.uses = uses_of(l.graph);
 }
 
 }  // namespace palladium::passes

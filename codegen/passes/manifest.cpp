@@ -7,10 +7,10 @@ namespace palladium::passes {
 namespace {
 
 constexpr Pass attempt[] = {
-    {"split_scaled_sums", split_scaled_sums, Fact::none, Fact::none, Edits::graph,
+    {"arrange_sums", arrange_sums, Fact::none, Fact::none, Edits::graph,
      "first: instructions that it adds have windows and places like others"},
     {"split_sums", split_sums, Fact::none, Fact::none, Edits::graph,
-     "of sums that scale nothing: what is behind them is the first block's"},
+     "of sums as they are made: what is behind them is the first block's"},
     {"bound_axes", bound_axes, Fact::none, Fact::none, Edits::graph,
      "so does this: what an axis is compared with is hoisted out of its loop"},
     {"divide_stores", divide_stores, Fact::none, Fact::none, Edits::graph,

@@ -12,7 +12,7 @@ namespace palladium::passes {
 using namespace lowered;
 
 /// The passes, in the order of the manifest.
-void split_scaled_sums(Program& l);
+void arrange_sums(Program& l);
 void split_sums(Program& l);
 void bound_axes(Program& l);
 void divide_stores(Program& l);

@@ -38,12 +38,12 @@ TEST_CASE("show prints the program behind each pass, or behind one, and what the
   CHECK(one.out.size() < all.out.size());
   CHECK_THAT(one.out, ContainsSubstring("behind assign_layouts\n"));
   const Json times = palladium.json({"show", "softmax", "--times"}).at("times");
-  CHECK(times.front().at("pass") == "split_scaled_sums");
+  CHECK(times.front().at("pass") == "arrange_sums");
   CHECK(times.back().at("pass") == "number_temporaries");
   for (const Json& row : times) CHECK(row.at("ms") >= 0);
   const Finished none = palladium({"show", "softmax", "--after", "rotate"}, {no_nvrtc});
   CHECK(none.status != 0);
-  CHECK_THAT(none.err, ContainsSubstring("no pass is called 'rotate'; there are split_scaled"));
+  CHECK_THAT(none.err, ContainsSubstring("no pass is called 'rotate'; there are arrange_sums"));
 }
 
 TEST_CASE("show tells who waits for whom, and whether they do so as they must") {

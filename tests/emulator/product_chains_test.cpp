@@ -21,7 +21,8 @@ struct Chain {
   std::int64_t m = 64, n = 64, k = 32, products = 3;
   DType dtype = bf16;
   bool from_zeros = true, keeps_a_part = false, computes_between = false;
-  std::int64_t looped = 0;  // of the products, the first ones by a loop
+  std::int64_t looped = 0;  // of the products, the first ones by a loop ...
+  bool loop_last = false;   // ... which the body has behind the others
   std::uint64_t seed = 1;   // of the order in which they are added
 
   static Chain drawn(Random& random) {
@@ -34,6 +35,7 @@ struct Chain {
             .keeps_a_part = random.chance(30),
             .computes_between = random.chance(20),
             .looped = random.pick({0, 0, 1, 2}),
+            .loop_last = random.chance(50),
             .seed = random.bits()};
   }
   std::string text() const {
@@ -41,7 +43,7 @@ struct Chain {
            std::to_string(k) + " of " + std::string(dtype.name()) +
            (from_zeros ? ", from zeros" : "") + (keeps_a_part ? ", a part kept" : "") +
            (computes_between ? ", computed between" : "") +
-           (looped ? ", by a loop " + std::to_string(looped) : "");
+           (looped ? ", by a loop " + std::to_string(looped) : "") + (loop_last ? " at last" : "");
   }
 
   Kernel kernel() const {
@@ -50,17 +52,19 @@ struct Chain {
       Random random(c.seed);
       std::vector<Value> terms;
       if (c.from_zeros) terms.push_back(zeros({c.m, c.n}, f32));
-      if (c.looped > 0) {
+      const auto add_loop = [&] {
         const auto add = [&](const Value& i, const Value& sum) {
           return sum + dot(a[{i, _, _}], b[{i, _, _}]);
         };
         terms.push_back(loop(0, c.looped, add, zeros({c.m, c.n}, f32)));
-      }
+      };
+      if (c.looped > 0 && !c.loop_last) add_loop();
       for (std::int64_t i = c.looped; i < c.products; ++i) {
         terms.push_back(dot(a[{i, _, _}], b[{i, _, _}]));
         if (c.computes_between && i == c.looped) terms[0] = terms[0] * 1.0f;
         if (terms.size() > 1 && random.chance(60)) join(terms, random);
       }
+      if (c.looped > 0 && c.loop_last) add_loop();
       if (c.keeps_a_part) part[_] = terms[0];
       while (terms.size() > 1) join(terms, random);
       o[_] = terms[0];
@@ -118,32 +122,50 @@ TEST_CASE("products one behind the other are added up, from zeros or from the fi
 }
 
 TEST_CASE("products behind a loop are added to what it leaves, in the same registers") {
-  for (const std::int64_t looped : {1, 2, 4}) check({.products = 5, .looped = looped});
+  for (const std::int64_t looped : {1, 2, 4})
+    for (const bool last : {false, true})
+      check({.products = 5, .looped = looped, .loop_last = last});
   check({.products = 3, .keeps_a_part = true, .looped = 2});
   check({.products = 3, .computes_between = true, .looped = 2});
-  // An adapter of low rank, which multiplies what the loop leaves beside its sum.
-  const auto adapted = pallas_call(
-      [](Ref x, Ref w, Ref down, Ref up, Ref o) {
-        const auto add = [&](const Value& i, const Value& sum, const Value& low) {
-          const Slice now = ds(i * 64, 64);
-          const Value a = x[{_, now}];
-          return carry(sum + dot(a, w[{now, _}]), low + dot(a, down[{now, _}]));
-        };
-        const auto [sum, low] = loop(0, 4, add, zeros({128, 256}, f32), zeros({128, 16}, f32));
-        o[_] = (sum + dot(low.astype(bf16), up[_])).astype(bf16);
-      },
-      {.name = "adapted", .out_type = {{128, 256}, bf16}});
-  const std::string text = adapted
-                               .lower(ShapeDtype{{128, 256}, bf16}, ShapeDtype{{256, 256}, bf16},
-                                      ShapeDtype{{256, 16}, bf16}, ShapeDtype{{16, 256}, bf16})
-                               .decisions({.arch = "sm_90a"});
-  INFO(text);
-  std::size_t sums = 0;
-  for (std::size_t at = 0; (at = text.find("by wgmma", at + 1)) != text.npos; ++sums) {
-    const std::size_t line = text.rfind('\n', at) + 1;
-    CHECK(text.substr(line, at - line).find("+=") != text.npos);
+}
+
+TEST_CASE("a product that is added to what a loop leaves has no registers of its own") {
+  // Adapters of low rank: of what the loop leaves beside its sum, or of what is there before.
+  const auto adapted = [](bool before) {
+    return pallas_call(
+        [=](Ref x, Ref w, Ref down, Ref up, Ref o) {
+          if (before) {
+            const Value part = dot(down[{ds(0, 128), _}], up[_]);
+            const auto add = [&](const Value& i, const Value& sum) {
+              const Slice now = ds(i * 64, 64);
+              return sum + dot(x[{_, now}], w[{now, _}]);
+            };
+            o[_] = (part + loop(0, 4, add, zeros({128, 256}, f32))).astype(bf16);
+            return;
+          }
+          const auto add = [&](const Value& i, const Value& sum, const Value& low) {
+            const Slice now = ds(i * 64, 64);
+            const Value a = x[{_, now}];
+            return carry(sum + dot(a, w[{now, _}]), low + dot(a, down[{now, _}]));
+          };
+          const auto [sum, low] = loop(0, 4, add, zeros({128, 256}, f32), zeros({128, 16}, f32));
+          o[_] = (sum + dot(low.astype(bf16), up[_])).astype(bf16);
+        },
+        {.name = "adapted", .out_type = {{128, 256}, bf16}});
+  };
+  for (const bool before : {false, true}) {
+    const std::string text = adapted(before)
+                                 .lower(ShapeDtype{{128, 256}, bf16}, ShapeDtype{{256, 256}, bf16},
+                                        ShapeDtype{{256, 16}, bf16}, ShapeDtype{{16, 256}, bf16})
+                                 .decisions({.arch = "sm_90a"});
+    INFO(text);
+    std::size_t products = 0;
+    for (std::size_t at = 0; (at = text.find("by wgmma", at + 1)) != text.npos; ++products) {
+      const std::size_t line = text.rfind('\n', at) + 1;
+      CHECK(text.substr(line, at - line).find("+=") != text.npos);
+    }
+    CHECK(products == (before ? 2 : 3));
   }
-  CHECK(sums == 3);
 }
 
 TEST_CASE("of products one behind the other no more begin than shared memory has room for") {

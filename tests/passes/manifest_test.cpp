@@ -95,8 +95,8 @@ TEST_CASE("a pass that leaves a broken graph is refused by its name, with the gr
                              Catch::Matchers::MessageMatches(Shows(
                                  {std::string(p.name) + " leaves a broken graph: ", broken})));
     }
-  CHECK_THAT(error_of(g, {}), Shows({"split_scaled_sums leaves a broken graph: ", broken,
-                                     "in the pass split_scaled_sums of kernel", "before it: kernel",
+  CHECK_THAT(error_of(g, {}), Shows({"arrange_sums leaves a broken graph: ", broken,
+                                     "in the pass arrange_sums of kernel", "before it: kernel",
                                      "reduce_sum", "behind it: kernel", "reduce_sum"}));
 }
 
