@@ -307,7 +307,16 @@ void add_dots(std::vector<Case>& all) {
     const char* operands = "s, 512, s + 65536, 512, 48";
   };
   constexpr const char* in_slots = "s, 0, s + 32768, 32768";
+  constexpr const char* in_registers = "w, s + 32768, 32768";
   const Dot dots[] = {
+      {"dot_mma_16816_from_registers<1, 2, false, bf16, 48, 64, 2>", "bf16", "f32", 1, 2, 4,
+       in_registers},
+      {"dot_mma_16816_from_registers<2, 1, true, f16, 48, 96, 1>", "f16", "f32", 2, 1, 4,
+       in_registers},
+      {"dot_mma_1688_from_registers<1, 2, false, f16, 32, 64, 2>", "f16", "f32", 1, 2, 4,
+       in_registers},
+      {"dot_mma_1688_from_registers<2, 1, true, f16, 48, 512, 3>", "f16", "f32", 2, 1, 4,
+       in_registers},
       {"dot_fma<2, 4, 1, 8, 16, false, true, f16>", "f16", "f32", 1, 2, 2},
       {"dot_fma<1, 2, 4, 8, 16, false, false, f32>", "f32", "f32", 1, 2, 2},
       {"dot_fma<2, 1, 4, 2, 32, true, false, i32>", "i32", "i32", 2, 1, 4},
@@ -337,6 +346,8 @@ void add_dots(std::vector<Case>& all) {
     pl::store_shared<4>(s + 16 * i, v);
   }
   pl::warpgroup_sync();
+  u32 w[24];
+  PL_UNROLL for (u32 i = 0; i < 24; ++i) pl::load_global(w + i, x + 24 * t + i);
   ! d[#];
   PL_UNROLL for (u32 i = 0; i < #; ++i) d[i] = 1;
   pl::@(d, ~);
