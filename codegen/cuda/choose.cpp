@@ -24,7 +24,6 @@ constexpr std::int64_t fewest_registers = 8;  // of a value, that more threads s
 
 // What a multiprocessor takes for a block.
 struct Prediction {
-  int blocks = 1;                  // that are at it side by side
   std::vector<double> loops = {};  // clocks for an iteration of each
   double around = 0;
   double fraction = 1;  // of the time that memory or tensor cores are busy, in the worst loop
@@ -46,7 +45,6 @@ std::optional<Prediction> predict(const lowered::Program& l) {
   if (t.loops.empty()) return {};
   Prediction all;
   for (const Timeline::Loop& loop : t.loops) {
-    all.blocks = loop.blocks;
     all.loops.push_back(loop.cycles / loop.blocks);
     all.around += loop.around / loop.blocks;
     all.fraction = std::min(all.fraction, loop.fraction);

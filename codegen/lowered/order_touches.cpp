@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -106,25 +107,40 @@ void Order::add_array(const Statement& s, const Effect& e, std::vector<Touch>& t
 
 namespace {
 
-// Whether two values, of different regions, are the same function of the regions' parameters.
-bool is_same_function(const graph::Graph& g, const std::pair<graph::RegionId, ValueId>& a,
-                      const std::pair<graph::RegionId, ValueId>& b) {
-  if (a.second == b.second) return true;
-  const auto parameter = [&](const std::pair<graph::RegionId, ValueId>& of) {
-    const std::vector<ValueId>& all = g[of.first].params;
-    return std::ranges::find(all, of.second) - all.begin();
-  };
-  const auto count = std::ssize(g[a.first].params);
-  const auto at = parameter(a);
-  if (at < count) return at == parameter(b);
-  const graph::Inst &x = g[a.second], &y = g[b.second];
-  if (x.op != y.op || x.type != y.type || x.attr != y.attr || x.args.size() != y.args.size() ||
-      !x.regions.empty() || x.op == graph::Op::Param)
-    return false;
-  for (std::size_t i = 0; i < x.args.size(); ++i)
-    if (!is_same_function(g, {a.first, x.args[i]}, {b.first, y.args[i]})) return false;
-  return true;
-}
+// Whether index maps give the same, each value looked at once.
+class SameMaps {
+ public:
+  SameMaps(const graph::Graph& g, graph::RegionId a, graph::RegionId b)
+      : g_(g), a_(g[a]), b_(g[b]) {
+    for (std::size_t i = 0; i < std::min(a_.params.size(), b_.params.size()); ++i)
+      same_[a_.params[i]] = b_.params[i];
+  }
+
+  bool run() {
+    if (a_.params.size() != b_.params.size() || a_.insts.size() != b_.insts.size()) return false;
+    for (std::size_t i = 0; i < a_.insts.size(); ++i) {
+      if (!are_alike(g_[a_.insts[i]], g_[b_.insts[i]])) return false;
+      same_[a_.insts[i]] = b_.insts[i];
+    }
+    return are_same(a_.yields, b_.yields);
+  }
+
+ private:
+  bool are_alike(const graph::Inst& x, const graph::Inst& y) const {
+    return x.op == y.op && x.type == y.type && x.attr == y.attr && x.regions.empty() &&
+           y.regions.empty() && are_same(x.args, y.args);
+  }
+  bool are_same(const std::vector<ValueId>& x, const std::vector<ValueId>& y) const {
+    return std::ranges::equal(x, y, [&](ValueId v, ValueId w) {
+      const auto known = same_.find(v);
+      return (known == same_.end() ? v : known->second) == w;
+    });
+  }
+
+  const graph::Graph& g_;
+  const graph::Region &a_, &b_;
+  std::map<ValueId, ValueId> same_;
+};
 
 // Whether programs see the same block of an array by both, of which none meets another.
 bool are_same_blocks(const graph::Graph& g, int a, int b) {
@@ -136,11 +152,7 @@ bool are_same_blocks(const graph::Graph& g, int a, int b) {
   if (x.block_shape != y.block_shape || !std::ranges::all_of(x.block_shape, is_apart)) return false;
   if (x.index_map == y.index_map) return true;
   if (x.index_map == no_region || y.index_map == no_region) return false;
-  const graph::RegionId of_x{x.index_map}, of_y{y.index_map};
-  if (g[of_x].params.size() != g[of_y].params.size()) return false;
-  for (std::size_t i = 0; i < g[of_x].yields.size(); ++i)
-    if (!is_same_function(g, {of_x, g[of_x].yields[i]}, {of_y, g[of_y].yields[i]})) return false;
-  return true;
+  return SameMaps(g, graph::RegionId{x.index_map}, graph::RegionId{y.index_map}).run();
 }
 
 // Along which dimensions of its block a view has all of it, where it has one element along the

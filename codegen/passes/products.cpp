@@ -174,7 +174,7 @@ bool hands_on(const graph::Graph& g, const graph::Inst& dot, const F& f) {
 // side as long.
 std::optional<WarpGrid> shared_by_wgmma(const Program& l, const graph::Inst& dot, int num_warps) {
   if (!has_wgmma(l, graph::DotView::of(dot))) return {};
-  // What stays in registers is not worth half of the rows.
+  // Half of the rows may be nobody's where what is handed on stays in registers so.
   const WarpGrid by_rows{num_warps, 1};
   if (dot.type.shape[0] < 64 && 2 * dot.type.shape[0] >= padded_rows(dot, by_rows) &&
       can_share(l, dot, by_rows) && hands_on(l.graph, dot, [](const graph::Inst&) { return true; }))

@@ -32,8 +32,9 @@ bool is_of_products(const graph::Graph& g, ValueId value);
 /// A product without operands, and the layout of its accumulators.
 std::pair<Dot, layout::Layout> product(const Program& l, ValueId dot);
 /// Whether a product takes A, staged with so many rows and columns of K, from registers: where they
-/// are all that it is computed of, nothing is padded with zeros, and no warps beside others need the
-/// same rows. One of mma.sync takes what another leaves.
+/// are all that it is computed of, nothing is padded with zeros along K, and no warps beside others
+/// need the same rows. Rows are padded, and mma.sync takes registers, of what another product
+/// leaves there alone.
 bool takes_registers(const Program& l, const Dot& d, ValueId a, const Extents& staged);
 /// What K is padded to a multiple of, of operands of such elements.
 std::int64_t k_step(Dot::Unit u, DType t);

@@ -289,12 +289,18 @@ std::shared_ptr<const Program> make(const Specialization& s, const JobName& job,
   };
   nvrtc::Pool::Outcome outcome = compile();
   if (emitted.min_blocks > 1 && spills(outcome)) {
-    const double before = outcome.result.milliseconds;
     options.bounds_launch = false;
-    std::tie(emitted, text) = lower(g, options);
-    request = request_for(text, arch, g.lineinfo);
-    outcome = compile();
-    outcome.result.milliseconds += before;
+    auto unbounded = lower(g, options);
+    request = request_for(unbounded.second, arch, g.lineinfo);
+    nvrtc::Pool::Outcome again = compile();
+    if (again.end == nvrtc::Pool::End::stopped) return nullptr;
+    if (again.end == nvrtc::Pool::End::result && again.result.ok) {
+      again.result.milliseconds += outcome.result.milliseconds;
+      outcome = std::move(again);
+      std::tie(emitted, text) = std::move(unbounded);
+    } else {
+      request = request_for(text, arch, g.lineinfo);  // what spills is there
+    }
   }
   if (outcome.end == nvrtc::Pool::End::stopped) return nullptr;
   if (outcome.end == nvrtc::Pool::End::died)

@@ -39,6 +39,18 @@ Kernel doubling(const std::string& name) {
 }
 Lowered lowered(const std::string& name) { return doubling(name).lower(ShapeDtype{{128}, f32}); }
 
+/// Of 64x64 blocks, so many.
+Lowered product(std::int64_t programs) {
+  const BlockSpec rows{{64, 64}, [](Index i) { return Indices{i, 0}; }};
+  return pallas_call([](Ref x, Ref y, Ref o) { o[_] = dot(x[_], y[_]); },
+                     {.name = "product",
+                      .out_type = {{64 * programs, 64}, f32},
+                      .grid = {programs},
+                      .in_specs = {rows, {}},
+                      .out_specs = {rows}})
+      .lower(ShapeDtype{{64 * programs, 64}, f16}, ShapeDtype{{64, 64}, f16});
+}
+
 double seconds_of(const std::function<void()>& action) {
   const auto start = std::chrono::steady_clock::now();
   action();
@@ -485,16 +497,8 @@ TEST_CASE("PALLADIUM_COMPILE=in-process compiles in this process without a word"
 }
 
 TEST_CASE("HIDDEN spills", "[.]") {
-  const auto compiled = [&](std::int64_t programs) {
-    const BlockSpec rows{{64, 64}, [](Index i) { return Indices{i, 0}; }};
-    const Kernel product = pallas_call([](Ref x, Ref y, Ref o) { o[_] = dot(x[_], y[_]); },
-                                       {.name = "product",
-                                        .out_type = {{64 * programs, 64}, f32},
-                                        .grid = {programs},
-                                        .in_specs = {rows, {}},
-                                        .out_specs = {rows}});
-    return product.lower(ShapeDtype{{64 * programs, 64}, f16}, ShapeDtype{{64, 64}, f16})
-        .compile({.arch = "sm_90"});
+  const auto compiled = [](std::int64_t programs) {
+    return product(programs).compile({.arch = "sm_90"});
   };
   // A multiprocessor has one program of a hundred, and several of a thousand.
   CHECK(compiled(100).resources().spill_store_bytes == 0);
@@ -506,6 +510,19 @@ TEST_CASE("HIDDEN spills", "[.]") {
 
 TEST_CASE("registers that would spill leave no room for other blocks") {
   under_fake("spills", "spill PL_KERNEL(128, ");
+}
+
+TEST_CASE("HIDDEN spills alone", "[.]") {
+  const Resources found = product(1000).compile({.arch = "sm_90"}).resources();
+  CHECK(found.spill_store_bytes == 8);
+  CHECK(found.spill_load_bytes == 4);
+}
+
+TEST_CASE("what spills is there where the same without is not") {
+  for (const std::string end : {"abort", "refuse product"}) {
+    INFO(end);
+    under_fake("spills alone", "spill PL_KERNEL(128, ;only PL_KERNEL(128) ;" + end);
+  }
 }
 
 TEST_CASE("HIDDEN bad variables", "[.]") {

@@ -8,6 +8,7 @@
 //   unless FILE   obeys no further if there is a FILE, else makes it
 //   hog           allocates until there is nothing left, then aborts
 //   refuse WORDS  fails with a log that blames the first line in which they stand (line 1 without)
+//   only WORDS    obeys no further unless they stand in the text
 //   spill WORDS   says that registers spill where they stand in the text
 //   abort, kill, segv, exit
 //
@@ -64,6 +65,7 @@ int obey(Program& program, const std::string& order) {
   while (verb == "until" && ::access(argument.c_str(), F_OK) != 0) ::usleep(1000);
   if (verb == "say") ::fprintf(stderr, "%s\n", argument.c_str());
   if (verb == "hog") hog();
+  if (verb == "only" && program.source.find(argument) == std::string::npos) return enough;
   if (verb == "spill" && program.source.find(argument) != std::string::npos)
     program.log +=
         "ptxas         .     8 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads\n";
