@@ -61,6 +61,7 @@ void Expander::expand_agent(const lowered::Agent& agent, int body) {
   expand_list(all.first(front));
   for (const lowered::Statement& s : all)
     if (!std::holds_alternative<lowered::Elected>(s.what)) begin_rings_filled(s);
+  find_lags(agent.statements);
   declare_storages(agent, body);
   parts_.clear();
   declare_parts(agent.statements);

@@ -124,6 +124,7 @@ class Expander {
   struct Slots {
     ExprId from = no_expr, to = no_expr;  // that is read, that is filled
     ExprId now = no_expr;                 // that of the storages in it
+    ExprId before = no_expr;              // of one that lags: the slot that was read last
     ExprId phase = no_expr;               // of a fetched ring: the parity of its barriers
     bool fills = false;                   // the agent fills slots that others free
     // Where products of the iteration before are in flight: whether there is none; no_expr: there
@@ -136,6 +137,7 @@ class Expander {
   void begin_rings();
   void find_turns();
   void find_last_turns(const lowered::Statements& agent);
+  void find_lags(const lowered::Statements& agent);
   /// Runs f, in which this says whether the iteration is the first.
   template <class F>
   void begins_with(ExprId first, F&& f) {
@@ -423,6 +425,7 @@ class Expander {
   Slots slots_alone_;                      // of no ring
   Table<RingId, RingId> turns_with_;       // whose numbers say its slots, too
   std::map<RingId, RingId> last_to_turn_;  // of those that turn with it, in the agent's text
+  std::map<RingId, RingId> lags_;          // a step behind which one, in the agent's text
   int leading_ = 1;                        // iterations of the Lead around
   std::map<ValueId, bool> known_;          // conditions, in the iterations that are expanded
   /// In a case of an extent: it is more than `above`, and at most `most`.

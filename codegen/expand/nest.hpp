@@ -98,6 +98,7 @@ class Nest : private passes::Elements {
   }
   void open_elements();
   void mask_replicas();
+  void open_unless_one();
 #define PALLADIUM_EXPAND(Kind) expand_sink(const lowered::Kind& s)
   void PALLADIUM_SINKS(PALLADIUM_EXPAND);
 #undef PALLADIUM_EXPAND

@@ -276,6 +276,12 @@ void Expander::expand_one(const lowered::Advance& a) {
   if ((unrolled || slots.group != no_expr) && !slots.fills) return;
   if (ring.follows && !ring.fetched) return;
   if (ring.fetched && last_to_turn_[turns_with_[a.ring]] != a.ring) return;
+  if (const auto lag = lags_.find(a.ring); lag != lags_.end()) {
+    const Slots& other = slots_[lag->second];
+    b_.add(thread::Assign{slots.before, slots.from});
+    b_.add(thread::Assign{slots.from, other.from});
+    return b_.add(thread::Assign{slots.phase, other.phase});
+  }
   const bool fills_last = slots.leads == 0 || slots.leads == ring.slots - 1;  // what was read
   if (!ring.empty_barriers && slots.to != no_expr)
     b_.add(thread::Assign{slots.to, fills_last ? slots.from : next_slot(a.ring, slots.to)});
@@ -300,6 +306,7 @@ bool fills_ring(const lowered::Program& l, const lowered::Statement& s, RingId r
 }  // namespace
 
 ExprId Expander::slot_before(RingId number) {
+  if (slots_[number].before != no_expr) return slots_[number].before;
   const lowered::Ring& ring = l_.rings[number];
   const ExprId slot = slots_[number].from;
   const DType type = e_[slot].type;

@@ -41,6 +41,7 @@ class Steps {
     return count_[ring] == 1 && found != loop_.end() ? found->second : -1;
   }
   bool has(RingId ring) const { return count_[ring] > 0; }
+  int count(RingId ring) const { return count_[ring]; }
   /// In the order of the text.
   const std::vector<RingId>& order() const { return order_; }
 
@@ -75,6 +76,36 @@ class Steps {
   int loops_ = 0;
 };
 
+// The rings that step in the list itself, in order.
+std::vector<RingId> steps_of(const lowered::Statements& list) {
+  std::vector<RingId> rings;
+  for (const lowered::Statement& s : list)
+    if (const Advance* const step = std::get_if<Advance>(&s.what)) rings.push_back(step->ring);
+  return rings;
+}
+
+/// Two rings, the first of which steps for the last time behind the loop, the other one for the
+/// first time in front of it.
+using Lag = std::pair<RingId, RingId>;
+
+// Of the loop's iterations those rings of which the first steps in front of the other, which has
+// stepped once more then.
+void add_lags(const lowered::Rotation& loop, std::vector<Lag>& lags) {
+  const std::vector<RingId> first = steps_of(*loop.prologue), last = steps_of(*loop.epilogue),
+                            body = steps_of(*loop.body);
+  for (std::size_t i = 0; i < body.size(); ++i)
+    for (std::size_t j = i + 1; j < body.size(); ++j)
+      if (std::ranges::count(last, body[i]) == 1 && std::ranges::count(first, body[j]) == 1)
+        lags.emplace_back(body[i], body[j]);
+}
+
+void add_lags(const lowered::Statements& list, std::vector<Lag>& lags) {
+  for (const lowered::Statement& s : list) {
+    if (rotation_of(s).is_rotated()) add_lags(rotation_of(s), lags);
+    lowered::for_each_body(s, [&](const lowered::Statements& body) { add_lags(body, lags); });
+  }
+}
+
 }  // namespace
 
 // Of all agents that turn them.
@@ -98,6 +129,25 @@ void Expander::find_last_turns(const lowered::Statements& agent) {
   last_to_turn_.clear();
   const Steps steps(l_, agent);
   for (const RingId r : steps.order()) last_to_turn_[turns_with_[r]] = r;
+}
+
+// Rings of a rotated loop, which have stepped as often when it begins as when it ends: where one is
+// a step behind another, with as many slots, its next slot and phase are those of that one.
+void Expander::find_lags(const lowered::Statements& agent) {
+  lags_.clear();
+  std::vector<Lag> lags;
+  add_lags(agent, lags);
+  const Steps steps(l_, agent);
+  for (const auto& [ring, other] : lags) {
+    const auto is_plain = [&](RingId r) {
+      return l_.rings[r].fetched && !l_.rings[r].unrolled && turns_with_[r] == r &&
+             std::ranges::count(turns_with_, r) == 1 && steps.count(r) == 2;
+    };
+    if (!is_plain(ring) || !is_plain(other) || l_.rings[ring].slots != l_.rings[other].slots ||
+        !lags_.emplace(ring, other).second)
+      continue;
+    slots_[ring].before = declare_number("before", ring);
+  }
 }
 
 }  // namespace palladium::expand

@@ -244,6 +244,7 @@ PALLADIUM_FIELDS(LoopNest) {
   f("divided", x.divided);
   f("loops", x.loops);
   f("row_loops", x.row_loops);
+  f("unless_one", x.unless_one);
   f("whole", x.whole);
   f("forked", x.forked);
   f("repeats_first", x.repeats_first);

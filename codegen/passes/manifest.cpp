@@ -76,6 +76,8 @@ constexpr Pass chosen[] = {
      "behind the last to move statements: what of values does nobody want?"},
     {"divide_rows", divide_rows, Fact::layouts, Fact::none, Edits::nothing,
      "of layouts: what does a thread hold of a row?"},
+    {"skip_rescaling", skip_rescaling, Fact::layouts, Fact::none, Edits::nothing,
+     "of layouts: what of a factor does a thread hold?"},
     {"eliminate_dead_scalars", eliminate_dead_scalars, Fact::statements, Fact::none, Edits::nothing,
      "behind whoever takes their readers away"},
     {"tell_of_loops", tell_of_loops, Fact::waits, Fact::none, Edits::nothing,

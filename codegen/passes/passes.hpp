@@ -45,6 +45,7 @@ void complete_async(Program& l);
 void split_index_sets(Program& l);
 void end_nests(Program& l);
 void divide_rows(Program& l);
+void skip_rescaling(Program& l);
 void eliminate_dead_scalars(Program& l);
 void tell_of_loops(Program& l);
 void plan_accesses(Program& l);

@@ -73,11 +73,10 @@ double largest_error(const Sizes& s, const Array& q, const Array& k, const Array
   return error;
 }
 
-void check(const Sizes& s, DType t, const ops::AttentionOptions& options) {
+void check(const Sizes& s, const Array& q, const Array& k, const Array& v,
+           const ops::AttentionOptions& options) {
   const Kernel attention = ops::attention(options);
-  const Array q = random_floats({s.batch, s.heads, s.queries, s.d}, t, 1),
-              k = random_floats({s.batch, s.kv_heads, s.keys, s.d}, t, 2),
-              v = random_floats({s.batch, s.kv_heads, s.keys, s.d}, t, 3);
+  const DType t = q.dtype();
   INFO(t.name() << " " << s.heads << " heads of " << s.queries << " queries, " << s.kv_heads
                 << " of " << s.keys << " keys, d " << s.d << ", causal " << options.causal);
   for_each_target("attention", [&](Target target) {
@@ -86,6 +85,12 @@ void check(const Sizes& s, DType t, const ops::AttentionOptions& options) {
     const double bound = t == f32 ? 2e-6 : t == f16 ? 4e-3 : 3e-2;
     CHECK(largest_error(s, q, k, v, o, options) < bound);
   });
+}
+
+void check(const Sizes& s, DType t, const ops::AttentionOptions& options) {
+  check(s, random_floats({s.batch, s.heads, s.queries, s.d}, t, 1),
+        random_floats({s.batch, s.kv_heads, s.keys, s.d}, t, 2),
+        random_floats({s.batch, s.kv_heads, s.keys, s.d}, t, 3), options);
 }
 
 }  // namespace
@@ -102,6 +107,27 @@ TEST_CASE("causal attention sees no key behind the query's own, counted from the
   check({.queries = 140, .keys = 140, .d = 64}, f16, {.causal = true});
   check({.queries = 50, .keys = 133, .d = 32}, bf16, {.causal = true});
   check({.queries = 67, .keys = 80}, f32, {.causal = true});
+}
+
+TEST_CASE("attention is right where scores grow by less and by more than a maximum ignores") {
+  const Sizes s{.queries = 130, .keys = 600, .d = 64};
+  const Array q = make_array<float>({1, 1, s.queries, s.d},
+                                    [&](std::int64_t i) {
+                                      return i % s.d == 0 ? 1.f
+                                                          : static_cast<float>(i * 37 % 64) / 1024;
+                                    })
+                      .astype(f16),
+              v = random_floats({1, 1, s.keys, s.d}, f16, 3);
+  // Of natural logarithms: 5.4 and 5.7 stand around a factor of 256.
+  for (const float step : {0.f, 0.9f, 5.4f, 5.7f, 30.f, -5.4f, -5.7f})
+    for (const bool causal : {false, true}) {
+      INFO("by " << step << " in every block of keys");
+      const Array k = make_array<float>({1, 1, s.keys, s.d}, [&](std::int64_t i) {
+                        return i % s.d == 0 ? step * static_cast<float>(i / s.d / 128)
+                                            : static_cast<float>(i * 53 % 64) / 256;
+                      }).astype(f16);
+      check(s, q, k, v, {.causal = causal, .scale = 1.0});
+    }
 }
 
 TEST_CASE("several heads of queries attend to one of keys") {

@@ -137,9 +137,11 @@ PL_KERNEL(128) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         v18[rj * 4 + g * 2 >> 1] = pl::pack(o0[0], o0[1]);
       }
     }
-    PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
-      PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-        PL_UNROLL for (i32 e = 0; e < 2; ++e) v11[rj * 4 + g * 2 + e] = v11[rj * 4 + g * 2 + e] * v5[g];
+    if (pl::vote_any((v5[0] != 1.0f) || (v5[1] != 1.0f))) {
+      PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
+        PL_UNROLL for (i32 g = 0; g < 2; ++g) {
+          PL_UNROLL for (i32 e = 0; e < 2; ++e) v11[rj * 4 + g * 2 + e] = v11[rj * 4 + g * 2 + e] * v5[g];
+        }
       }
     }
     pl::mbarrier_wait(smem + read1 * 8 + 64, phase_of_ring1);

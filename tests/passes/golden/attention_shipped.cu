@@ -60,30 +60,31 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
       u32 phase_of_fill0 = 0u;
       u32 fill1 = 0u;
       u32 phase_of_fill1 = 0u;
-      PL_NOUNROLL for (i32 v15 = 0; v15 < 8; ++v15) {
-        const i32 v10 = pl::sub(7, v15);
-        const i32 sx0 = pl::mul(v10, 128);
-        const i32 v9 = sx0;
+      PL_NOUNROLL for (i32 v16 = 0; v16 < 8; ++v16) {
+        const i32 v11 = pl::sub(7, v16);
+        const i32 sx0 = pl::mul(v11, 128);
+        const i32 v10 = sx0;
         pl::mbarrier_wait(smem + fill0 * 8 + 112, phase_of_fill0 ^ 1);
         pl::mbarrier_arrive_expect_tx(smem + fill0 * 8 + 16, 16384);
-        pl::tma_load(smem + fill0 * 16384 + 1024, map1, smem + fill0 * 8 + 16, {0, 0 + v9, start1, p0});
+        pl::tma_load(smem + fill0 * 16384 + 1024, map1, smem + fill0 * 8 + 16, {0, 0 + v10, start1, p0});
         fill0 = fill0 == 4 ? 0 : (fill0 + 1);
         phase_of_fill0 = fill0 == 0 ? (phase_of_fill0 ^ 1) : phase_of_fill0;
         pl::mbarrier_wait(smem + fill1 * 8 + 160, phase_of_fill1 ^ 1);
         pl::mbarrier_arrive_expect_tx(smem + fill1 * 8 + 64, 16384);
-        pl::tma_load(smem + fill1 * 16384 + 82944, map2, smem + fill1 * 8 + 64, {0, 0 + v9, start1, p0});
+        pl::tma_load(smem + fill1 * 16384 + 82944, map2, smem + fill1 * 8 + 64, {0, 0 + v10, start1, p0});
         fill1 = fill1 == 4 ? 0 : (fill1 + 1);
         phase_of_fill1 = fill1 == 0 ? (phase_of_fill1 ^ 1) : phase_of_fill1;
       }
     }
   } else {
     pl::setmaxnreg_inc<240>();
+    u32 before1 = 0u;
+    f32 v15[2];
+    PL_UNROLL for (i32 g = 0; g < 2; ++g) v15[g] = -0x1.93e594p+99f;
     f32 v14[2];
-    PL_UNROLL for (i32 g = 0; g < 2; ++g) v14[g] = -0x1.93e594p+99f;
-    f32 v13[2];
-    PL_UNROLL for (i32 g = 0; g < 2; ++g) v13[g] = 0.0f;
-    f32 v12[32];
-    PL_UNROLL for (i32 r = 0; r < 32; ++r) v12[r] = 0.0f;
+    PL_UNROLL for (i32 g = 0; g < 2; ++g) v14[g] = 0.0f;
+    f32 v13[32];
+    PL_UNROLL for (i32 r = 0; r < 32; ++r) v13[r] = 0.0f;
     if (warpgroup == 0 && warp == 0 && pl::elect_one()) {
       pl::mbarrier_arrive_expect_tx(smem, 16384);
       pl::tma_load(smem + 164864, map0, smem, {0, start0, p1, p0});
@@ -91,21 +92,21 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     pl::mbarrier_wait(smem, phase0);
     phase0 = phase0 ^ 1;
     f32 v5[2];
-    f32 v8[64];
-    u32 v22[32];
+    f32 v9[64];
+    u32 v23[32];
     {
       {
-        const i32 v15 = 0;
-        const i32 v10 = pl::sub(7, v15);
-        const i32 sx1 = pl::mul(v10, 128);
-        const i32 v9 = sx1;
+        const i32 v16 = 0;
+        const i32 v11 = pl::sub(7, v16);
+        const i32 sx1 = pl::mul(v11, 128);
+        const i32 v10 = sx1;
         pl::mbarrier_wait(smem + read0 * 8 + 16, phase_of_ring0);
-        pl::wgmma_registers(v8);
+        pl::wgmma_registers(v9);
         pl::wgmma_fence();
-        pl::wgmma_m64n128k16_f32_f16_f16_x4(v8, matrix0, matrix1 + u64(read0) * 1024, matrix0 + 2, matrix1 + u64(read0) * 1024 + 2, matrix0 + 4, matrix1 + u64(read0) * 1024 + 4, matrix0 + 6, matrix1 + u64(read0) * 1024 + 6, false);
+        pl::wgmma_m64n128k16_f32_f16_f16_x4(v9, matrix0, matrix1 + u64(read0) * 1024, matrix0 + 2, matrix1 + u64(read0) * 1024 + 2, matrix0 + 4, matrix1 + u64(read0) * 1024 + 4, matrix0 + 6, matrix1 + u64(read0) * 1024 + 6, false);
         pl::wgmma_commit();
         pl::wgmma_wait<0>();
-        pl::wgmma_registers(v8);
+        pl::wgmma_registers(v9);
         if (tells) {
           pl::mbarrier_arrive(smem + read0 * 8 + 112, 1);
         }
@@ -114,31 +115,32 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
           PL_UNROLL for (i32 g = 0; g < 2; ++g) {
             PL_UNROLL for (i32 e = 0; e < 2; ++e) {
-              v8[rj * 4 + g * 2 + e] = (pl::add(j + rj * 8 + e, v9) < 1000) ? v8[rj * 4 + g * 2 + e] : pl::min_value<f32>();
+              v9[rj * 4 + g * 2 + e] = (pl::add(j + rj * 8 + e, v10) < 1000) ? v9[rj * 4 + g * 2 + e] : pl::min_value<f32>();
             }
           }
         }
-        f32 v6[2];
+        f32 v7[2];
         {
           f32 acc[2];
           PL_UNROLL for (i32 a = 0; a < 2; ++a) acc[a] = pl::min_value<f32>();
           PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
             PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-              PL_UNROLL for (i32 e = 0; e < 2; ++e) acc[g] = pl::fold(pl::Max(), acc[g], v8[rj * 4 + g * 2 + e]);
+              PL_UNROLL for (i32 e = 0; e < 2; ++e) acc[g] = pl::fold(pl::Max(), acc[g], v9[rj * 4 + g * 2 + e]);
             }
           }
           pl::reduce_lanes<3>(acc, pl::Max());
-          PL_UNROLL for (i32 a = 0; a < 2; ++a) v6[a] = acc[a];
+          PL_UNROLL for (i32 a = 0; a < 2; ++a) v7[a] = acc[a];
         }
+        f32 v6[2];
         PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-          const f32 x0 = pl::max(v14[g], v6[g] * 0x1.715476p-3f);
-          v5[g] = pl::exp2_approx(v14[g] - x0);
+          const f32 x0 = v7[g] * 0x1.715476p-3f;
+          v6[g] = (x0 > (v15[g] + 8.0f)) ? x0 : v15[g];
         }
+        PL_UNROLL for (i32 g = 0; g < 2; ++g) v5[g] = pl::exp2_approx(v15[g] - v6[g]);
         PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
           PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-            const f32 x0 = pl::max(v14[g], v6[g] * 0x1.715476p-3f);
-            const f32 x1 = -x0;
-            PL_UNROLL for (i32 e = 0; e < 2; ++e) v8[rj * 4 + g * 2 + e] = pl::exp2_approx(pl::fma(v8[rj * 4 + g * 2 + e], 0x1.715476p-3f, x1));
+            const f32 x0 = -v6[g];
+            PL_UNROLL for (i32 e = 0; e < 2; ++e) v9[rj * 4 + g * 2 + e] = pl::exp2_approx(pl::fma(v9[rj * 4 + g * 2 + e], 0x1.715476p-3f, x0));
           }
         }
         f32 v3[2];
@@ -147,77 +149,81 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
           PL_UNROLL for (i32 a = 0; a < 2; ++a) acc[a] = 0.0f;
           PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
             PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-              PL_UNROLL for (i32 e = 0; e < 2; ++e) acc[g] = pl::fold(pl::Sum(), acc[g], v8[rj * 4 + g * 2 + e]);
+              PL_UNROLL for (i32 e = 0; e < 2; ++e) acc[g] = pl::fold(pl::Sum(), acc[g], v9[rj * 4 + g * 2 + e]);
             }
           }
           pl::reduce_lanes<3>(acc, pl::Sum());
           PL_UNROLL for (i32 a = 0; a < 2; ++a) v3[a] = acc[a];
         }
-        PL_UNROLL for (i32 g = 0; g < 2; ++g) v14[g] = pl::max(v14[g], v6[g] * 0x1.715476p-3f);
-        PL_UNROLL for (i32 g = 0; g < 2; ++g) v13[g] = pl::fma(v13[g], v5[g], v3[g]);
+        PL_UNROLL for (i32 g = 0; g < 2; ++g) v15[g] = v6[g];
+        PL_UNROLL for (i32 g = 0; g < 2; ++g) v14[g] = pl::fma(v14[g], v5[g], v3[g]);
       }
-      PL_NOUNROLL for (i32 v15 = 1; v15 < 8; ++v15) {
+      PL_NOUNROLL for (i32 v16 = 1; v16 < 8; ++v16) {
         pl::wgmma_wait<0>();
-        pl::wgmma_registers(v8);
-        pl::wgmma_registers(v12);
-        pl::wgmma_registers(v22);
-        if (tells && (!(v15 == 1))) {
-          pl::mbarrier_arrive(smem + (read1 == 0 ? 4 : (read1 - 1)) * 8 + 160, 1);
+        pl::wgmma_registers(v9);
+        pl::wgmma_registers(v13);
+        pl::wgmma_registers(v23);
+        if (tells && (!(v16 == 1))) {
+          pl::mbarrier_arrive(smem + before1 * 8 + 160, 1);
         }
         PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
           PL_UNROLL for (i32 g = 0; g < 2; ++g) {
             f16 o0[2];
-            PL_UNROLL for (i32 e = 0; e < 2; ++e) o0[e] = pl::to<f16>(v8[rj * 4 + g * 2 + e]);
-            v22[rj * 4 + g * 2 >> 1] = pl::pack(o0[0], o0[1]);
+            PL_UNROLL for (i32 e = 0; e < 2; ++e) o0[e] = pl::to<f16>(v9[rj * 4 + g * 2 + e]);
+            v23[rj * 4 + g * 2 >> 1] = pl::pack(o0[0], o0[1]);
           }
         }
-        PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
-          PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-            PL_UNROLL for (i32 e = 0; e < 2; ++e) v12[rj * 4 + g * 2 + e] = v12[rj * 4 + g * 2 + e] * v5[g];
+        if (pl::vote_any((v5[0] != 1.0f) || (v5[1] != 1.0f))) {
+          PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
+            PL_UNROLL for (i32 g = 0; g < 2; ++g) {
+              PL_UNROLL for (i32 e = 0; e < 2; ++e) v13[rj * 4 + g * 2 + e] = v13[rj * 4 + g * 2 + e] * v5[g];
+            }
           }
         }
         pl::mbarrier_wait(smem + read0 * 8 + 16, phase_of_ring0);
-        pl::wgmma_registers(v8);
+        pl::wgmma_registers(v9);
         pl::wgmma_fence();
-        pl::wgmma_m64n128k16_f32_f16_f16_x4(v8, matrix0, matrix1 + u64(read0) * 1024, matrix0 + 2, matrix1 + u64(read0) * 1024 + 2, matrix0 + 4, matrix1 + u64(read0) * 1024 + 4, matrix0 + 6, matrix1 + u64(read0) * 1024 + 6, false);
+        pl::wgmma_m64n128k16_f32_f16_f16_x4(v9, matrix0, matrix1 + u64(read0) * 1024, matrix0 + 2, matrix1 + u64(read0) * 1024 + 2, matrix0 + 4, matrix1 + u64(read0) * 1024 + 4, matrix0 + 6, matrix1 + u64(read0) * 1024 + 6, false);
         pl::wgmma_commit();
         pl::mbarrier_wait(smem + read1 * 8 + 64, phase_of_ring1);
-        pl::wgmma_registers(v12);
-        pl::wgmma_registers(v22);
+        pl::wgmma_registers(v13);
+        pl::wgmma_registers(v23);
         pl::wgmma_fence();
-        pl::wgmma_m64n64k16_f32_f16_f16_rs_x8<true>(v12, v22, matrix2 + u64(read1) * 1024, matrix2 + u64(read1) * 1024 + 128, matrix2 + u64(read1) * 1024 + 256, matrix2 + u64(read1) * 1024 + 384, matrix2 + u64(read1) * 1024 + 512, matrix2 + u64(read1) * 1024 + 640, matrix2 + u64(read1) * 1024 + 768, matrix2 + u64(read1) * 1024 + 896, true);
+        pl::wgmma_m64n64k16_f32_f16_f16_rs_x8<true>(v13, v23, matrix2 + u64(read1) * 1024, matrix2 + u64(read1) * 1024 + 128, matrix2 + u64(read1) * 1024 + 256, matrix2 + u64(read1) * 1024 + 384, matrix2 + u64(read1) * 1024 + 512, matrix2 + u64(read1) * 1024 + 640, matrix2 + u64(read1) * 1024 + 768, matrix2 + u64(read1) * 1024 + 896, true);
         pl::wgmma_commit();
-        read1 = read1 == 4 ? 0 : (read1 + 1);
-        phase_of_ring1 = read1 == 0 ? (phase_of_ring1 ^ 1) : phase_of_ring1;
+        before1 = read1;
+        read1 = read0;
+        phase_of_ring1 = phase_of_ring0;
         pl::wgmma_wait<1>();
-        pl::wgmma_registers(v8);
+        pl::wgmma_registers(v9);
         if (tells) {
           pl::mbarrier_arrive(smem + read0 * 8 + 112, 1);
         }
         read0 = read0 == 4 ? 0 : (read0 + 1);
         phase_of_ring0 = read0 == 0 ? (phase_of_ring0 ^ 1) : phase_of_ring0;
-        PL_UNROLL for (i32 r = 0; r < 64; ++r) v8[r] = v8[r];
-        f32 v6[2];
+        PL_UNROLL for (i32 r = 0; r < 64; ++r) v9[r] = v9[r];
+        f32 v7[2];
         {
           f32 acc[2];
           PL_UNROLL for (i32 a = 0; a < 2; ++a) acc[a] = pl::min_value<f32>();
           PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
             PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-              PL_UNROLL for (i32 e = 0; e < 2; ++e) acc[g] = pl::fold(pl::Max(), acc[g], v8[rj * 4 + g * 2 + e]);
+              PL_UNROLL for (i32 e = 0; e < 2; ++e) acc[g] = pl::fold(pl::Max(), acc[g], v9[rj * 4 + g * 2 + e]);
             }
           }
           pl::reduce_lanes<3>(acc, pl::Max());
-          PL_UNROLL for (i32 a = 0; a < 2; ++a) v6[a] = acc[a];
+          PL_UNROLL for (i32 a = 0; a < 2; ++a) v7[a] = acc[a];
         }
+        f32 v6[2];
         PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-          const f32 x0 = pl::max(v14[g], v6[g] * 0x1.715476p-3f);
-          v5[g] = pl::exp2_approx(v14[g] - x0);
+          const f32 x0 = v7[g] * 0x1.715476p-3f;
+          v6[g] = (x0 > (v15[g] + 8.0f)) ? x0 : v15[g];
         }
+        PL_UNROLL for (i32 g = 0; g < 2; ++g) v5[g] = pl::exp2_approx(v15[g] - v6[g]);
         PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
           PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-            const f32 x0 = pl::max(v14[g], v6[g] * 0x1.715476p-3f);
-            const f32 x1 = -x0;
-            PL_UNROLL for (i32 e = 0; e < 2; ++e) v8[rj * 4 + g * 2 + e] = pl::exp2_approx(pl::fma(v8[rj * 4 + g * 2 + e], 0x1.715476p-3f, x1));
+            const f32 x0 = -v6[g];
+            PL_UNROLL for (i32 e = 0; e < 2; ++e) v9[rj * 4 + g * 2 + e] = pl::exp2_approx(pl::fma(v9[rj * 4 + g * 2 + e], 0x1.715476p-3f, x0));
           }
         }
         f32 v3[2];
@@ -226,52 +232,55 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
           PL_UNROLL for (i32 a = 0; a < 2; ++a) acc[a] = 0.0f;
           PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
             PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-              PL_UNROLL for (i32 e = 0; e < 2; ++e) acc[g] = pl::fold(pl::Sum(), acc[g], v8[rj * 4 + g * 2 + e]);
+              PL_UNROLL for (i32 e = 0; e < 2; ++e) acc[g] = pl::fold(pl::Sum(), acc[g], v9[rj * 4 + g * 2 + e]);
             }
           }
           pl::reduce_lanes<3>(acc, pl::Sum());
           PL_UNROLL for (i32 a = 0; a < 2; ++a) v3[a] = acc[a];
         }
-        PL_UNROLL for (i32 g = 0; g < 2; ++g) v14[g] = pl::max(v14[g], v6[g] * 0x1.715476p-3f);
-        PL_UNROLL for (i32 g = 0; g < 2; ++g) v13[g] = pl::fma(v13[g], v5[g], v3[g]);
+        PL_UNROLL for (i32 g = 0; g < 2; ++g) v15[g] = v6[g];
+        PL_UNROLL for (i32 g = 0; g < 2; ++g) v14[g] = pl::fma(v14[g], v5[g], v3[g]);
       }
       pl::wgmma_wait<0>();
-      pl::wgmma_registers(v8);
-      pl::wgmma_registers(v12);
-      pl::wgmma_registers(v22);
+      pl::wgmma_registers(v9);
+      pl::wgmma_registers(v13);
+      pl::wgmma_registers(v23);
       PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
         PL_UNROLL for (i32 g = 0; g < 2; ++g) {
           f16 o0[2];
-          PL_UNROLL for (i32 e = 0; e < 2; ++e) o0[e] = pl::to<f16>(v8[rj * 4 + g * 2 + e]);
-          v22[rj * 4 + g * 2 >> 1] = pl::pack(o0[0], o0[1]);
+          PL_UNROLL for (i32 e = 0; e < 2; ++e) o0[e] = pl::to<f16>(v9[rj * 4 + g * 2 + e]);
+          v23[rj * 4 + g * 2 >> 1] = pl::pack(o0[0], o0[1]);
         }
       }
-      PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
-        PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-          PL_UNROLL for (i32 e = 0; e < 2; ++e) v12[rj * 4 + g * 2 + e] = v12[rj * 4 + g * 2 + e] * v5[g];
+      if (pl::vote_any((v5[0] != 1.0f) || (v5[1] != 1.0f))) {
+        PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
+          PL_UNROLL for (i32 g = 0; g < 2; ++g) {
+            PL_UNROLL for (i32 e = 0; e < 2; ++e) v13[rj * 4 + g * 2 + e] = v13[rj * 4 + g * 2 + e] * v5[g];
+          }
         }
       }
       pl::mbarrier_wait(smem + read1 * 8 + 64, phase_of_ring1);
-      pl::wgmma_registers(v12);
-      pl::wgmma_registers(v22);
+      pl::wgmma_registers(v13);
+      pl::wgmma_registers(v23);
       pl::wgmma_fence();
-      pl::wgmma_m64n64k16_f32_f16_f16_rs_x8<true>(v12, v22, matrix2 + u64(read1) * 1024, matrix2 + u64(read1) * 1024 + 128, matrix2 + u64(read1) * 1024 + 256, matrix2 + u64(read1) * 1024 + 384, matrix2 + u64(read1) * 1024 + 512, matrix2 + u64(read1) * 1024 + 640, matrix2 + u64(read1) * 1024 + 768, matrix2 + u64(read1) * 1024 + 896, true);
+      pl::wgmma_m64n64k16_f32_f16_f16_rs_x8<true>(v13, v23, matrix2 + u64(read1) * 1024, matrix2 + u64(read1) * 1024 + 128, matrix2 + u64(read1) * 1024 + 256, matrix2 + u64(read1) * 1024 + 384, matrix2 + u64(read1) * 1024 + 512, matrix2 + u64(read1) * 1024 + 640, matrix2 + u64(read1) * 1024 + 768, matrix2 + u64(read1) * 1024 + 896, true);
       pl::wgmma_commit();
       pl::wgmma_wait<0>();
-      pl::wgmma_registers(v12);
-      pl::wgmma_registers(v22);
+      pl::wgmma_registers(v13);
+      pl::wgmma_registers(v23);
       if (tells) {
         pl::mbarrier_arrive(smem + read1 * 8 + 160, 1);
       }
-      read1 = read1 == 4 ? 0 : (read1 + 1);
-      phase_of_ring1 = read1 == 0 ? (phase_of_ring1 ^ 1) : phase_of_ring1;
+      before1 = read1;
+      read1 = read0;
+      phase_of_ring1 = phase_of_ring0;
     }
     pl::program_sync<8>();
     {
       f16 o0[32];
       PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
         PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-          PL_UNROLL for (i32 e = 0; e < 2; ++e) o0[rj * 4 + g * 2 + e] = pl::to<f16>(v12[rj * 4 + g * 2 + e] * pl::rcp_approx(v13[g]));
+          PL_UNROLL for (i32 e = 0; e < 2; ++e) o0[rj * 4 + g * 2 + e] = pl::to<f16>(v13[rj * 4 + g * 2 + e] * pl::rcp_approx(v14[g]));
         }
       }
       PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {

@@ -1,0 +1,126 @@
+// Sums that follow a maximum, as of a softmax that goes on from block to block, are multiplied by
+// exp(old - new) when it grows. Once it has stopped growing that is exactly one, and multiplying by
+// one changes nothing: a warp whose threads have nothing but ones of the factor leaves the sum as
+// it is.
+//
+// Whether it is one is asked of the numbers. The text decides only where asking pays: of a factor
+// that may well be one, of which a thread has few elements beside those of the sum.
+//
+// Precondition: assign_layouts.
+#include <algorithm>
+
+#include "codegen/passes/passes.hpp"
+
+namespace palladium::passes {
+namespace {
+
+using graph::Graph;
+using graph::Inst;
+using graph::Op;
+
+// Of a sum at least, and for each element of the factor: a vote and a branch stand for these.
+constexpr std::int64_t least_registers = 16, least_for_each = 8;
+
+// Chains of operations that are followed.
+constexpr int longest_chain = 6;
+
+bool is_move(const Inst& i) {
+  return i.op == Op::Broadcast || i.op == Op::Reshape || i.op == Op::Transpose;
+}
+
+ValueId unmoved(const Graph& g, ValueId v) {
+  while (is_move(g[v])) v = g[v].args[0];
+  return v;
+}
+
+bool chooses(Op op) { return op == Op::Max || op == Op::Min || op == Op::Select; }
+
+// Whether one of the values is the other one where that is not replaced by a larger, a smaller or
+// another one.
+bool may_equal(const Graph& g, ValueId x, ValueId y, int depth = longest_chain) {
+  x = unmoved(g, x), y = unmoved(g, y);
+  if (x == y) return true;
+  if (depth == 0) return false;
+  const auto is_chosen_of = [&](ValueId chosen, ValueId other) {
+    const Inst& i = g[chosen];
+    return chooses(i.op) && std::ranges::any_of(i.args, [&](ValueId a) {
+             return g[unmoved(g, a)].op != Op::Constant && may_equal(g, a, other, depth - 1);
+           });
+  };
+  if (is_chosen_of(x, y) || is_chosen_of(y, x)) return true;
+  const Inst &a = g[x], &b = g[y];
+  if (a.op == Op::Constant && b.op == Op::Constant) return a.attr.bits == b.attr.bits;
+  return a.op == b.op && graph::is_elementwise(a.op) && a.args.size() == b.args.size() &&
+         std::ranges::equal(a.args, b.args,
+                            [&](ValueId s, ValueId t) { return may_equal(g, s, t, depth - 1); });
+}
+
+// Whether a value may be a difference of equals, or a multiple of one.
+bool may_vanish(const Graph& g, ValueId v, int depth = longest_chain) {
+  v = unmoved(g, v);
+  const Inst& i = g[v];
+  if (depth == 0) return false;
+  switch (i.op) {
+  case Op::Sub: return may_equal(g, i.args[0], i.args[1]);
+  case Op::Neg: return may_vanish(g, i.args[0], depth - 1);
+  case Op::Mul: return may_vanish(g, i.args[0], depth - 1) || may_vanish(g, i.args[1], depth - 1);
+  default: return false;
+  }
+}
+
+bool may_be_one(const Graph& g, ValueId factor) {
+  const Inst& i = g[unmoved(g, factor)];
+  return (i.op == Op::Exp || i.op == Op::Exp2) && may_vanish(g, i.args[0]);
+}
+
+// Where the registers of a value stand that it is a move of.
+ValueId held(const Program& l, ValueId v) {
+  while (!l.storage_of[v] && is_move(l.graph[v])) v = l.graph[v].args[0];
+  const StorageId s = l.storage_of[v];
+  const bool is_plain = s && l.storages[s].in_registers() && !l.storages[s].is_packed();
+  return is_plain ? v : graph::no_value;
+}
+
+std::int64_t registers_of(const Program& l, StorageId s) {
+  return l.storages[s].registers().layout.registers();
+}
+
+// Of a nest that multiplies what a storage holds in place, the factor.
+ValueId factor_of(const Program& l, const LoopNest& p) {
+  const Assign* const to = std::get_if<Assign>(&p.sink);
+  if (to == nullptr || p.value == graph::no_value || !l.storages[to->storage].in_registers())
+    return graph::no_value;
+  const Inst& product = l.graph[p.value];
+  const bool is_redirected =
+      std::ranges::any_of(p.redirects, [&](const auto& r) { return r.first == to->storage; });
+  if (product.op != Op::Mul || !product.type.dtype.is_float() || is_redirected ||
+      p.layout != l.storages[to->storage].registers().layout)
+    return graph::no_value;
+  for (const std::size_t n : {0u, 1u}) {
+    const ValueId factor = product.args[1 - n];
+    if (l.storage_of[product.args[n]] == to->storage && may_be_one(l.graph, factor))
+      return held(l, factor);
+  }
+  return graph::no_value;
+}
+
+void skip_in(Program& l, Statements& list) {
+  for (Statement& s : list) {
+    for_each_body(s, [&](Statements& body) { skip_in(l, body); });
+    LoopNest* const p = std::get_if<LoopNest>(&s.what);
+    if (p == nullptr) continue;
+    const ValueId factor = factor_of(l, *p);
+    if (factor == graph::no_value) continue;
+    const std::int64_t sum = p->layout.registers();
+    if (sum >= std::max(least_registers, least_for_each * registers_of(l, l.storage_of[factor])))
+      p->unless_one = factor;
+  }
+}
+
+}  // namespace
+
+void skip_rescaling(Program& l) {
+  for_each_list(l, [&](Statements& list) { skip_in(l, list); });
+}
+
+}  // namespace palladium::passes
