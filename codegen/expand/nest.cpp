@@ -139,27 +139,20 @@ void Nest::mask_replicas() {
   thread_mask_.push_back(e_.plain(Operator::equal, which, e_.number(0), bool_));
 }
 
-// What a thread reads of the factor is in one of these, whichever redirect holds.
 void Nest::open_unless_one() {
-  const StorageId own = l_.storage_of[nest_->unless_one];
-  std::vector<StorageId> held{own};
-  for (const auto& [from, to] : nest_->redirects)
-    if (from == own) held.push_back(to.storage);
+  const Storage& s = l_.storages[nest_->unless_one];
+  const ExprId one = e_.literal(s.dtype, graph::to_bits(s.dtype, 1.0));
   ExprId is_other = no_expr;
-  for (const StorageId storage : held) {
-    const Storage& s = l_.storages[storage];
-    for (std::int64_t r = 0; r < s.registers().layout.registers(); ++r) {
-      const ExprId next = e_.op(Op::Ne, bool_,
-                                {e_.element(x_.storage(storage), e_.number(r)),
-                                 e_.literal(s.dtype, graph::to_bits(s.dtype, 1.0))});
-      is_other = is_other == no_expr ? next : e_.op(Op::Or, bool_, {is_other, next});
-    }
+  for (std::int64_t r = 0; r < s.registers().layout.registers(); ++r) {
+    const ExprId held = e_.element(x_.storage(nest_->unless_one), e_.number(r)),
+                 next = e_.op(Op::Ne, bool_, {held, one});
+    is_other = is_other == no_expr ? next : e_.op(Op::Or, bool_, {is_other, next});
   }
   b_.open(thread::If{e_.call(Row::vote_any, bool_, {is_other}), {}});
 }
 
 void Nest::expand_sink(const lowered::Assign& s) {
-  if (nest_->unless_one != graph::no_value) open_unless_one();
+  if (nest_->unless_one) open_unless_one();
   open_to_groups();
   open_elements();
   if (l_.storages[s.storage].is_packed())

@@ -205,9 +205,9 @@ struct LoopNest {
   std::vector<ValueId> divided = {};
   std::vector<int> loops = {};
   int row_loops = 0;
-  /// Registers hold this factor, and where it is one the nest leaves its storage as it is: warps
-  /// all of whose threads have nothing but ones of it do nothing.
-  ValueId unless_one = graph::no_value;
+  /// Registers of a factor, as the nest reads it: where they are one it leaves what it fills as it
+  /// is, so that warps all of whose threads have nothing but ones of it do nothing.
+  StorageId unless_one = {};
   /// All blocks that it accesses are wholly inside of their arrays; or what holds only where these
   /// are is computed in two ways, and stored in one.
   bool whole = false;

@@ -280,7 +280,7 @@ class Text {
                           to_string(g_.mapping.block_mappings[static_cast<std::size_t>(e.mapping)]
                                         .array_aval.shape[e.along]));
     text += " by " + layout::to_string(p.layout);
-    if (p.unless_one != graph::no_value) text += " unless one: " + value(p.unless_one);
+    if (p.unless_one) text += fmt::format(" unless s{} is one", p.unless_one);
     for (const WindowId w : p.forked) text += fmt::format(" two ways for w{}", w);
     return text + (p.repeats_first ? " repeating" : "");
   }

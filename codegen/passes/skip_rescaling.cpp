@@ -19,7 +19,7 @@ using graph::Inst;
 using graph::Op;
 
 // Of a sum at least, and for each element of the factor: a vote and a branch stand for these.
-constexpr std::int64_t least_registers = 16, least_for_each = 8;
+constexpr std::int64_t least_registers = 32, least_for_each = 8;
 
 // Chains of operations that are followed.
 constexpr int longest_chain = 6;
@@ -73,35 +73,32 @@ bool may_be_one(const Graph& g, ValueId factor) {
   return (i.op == Op::Exp || i.op == Op::Exp2) && may_vanish(g, i.args[0]);
 }
 
-// Where the registers of a value stand that it is a move of.
-ValueId held(const Program& l, ValueId v) {
-  while (!l.storage_of[v] && is_move(l.graph[v])) v = l.graph[v].args[0];
-  const StorageId s = l.storage_of[v];
-  const bool is_plain = s && l.storages[s].in_registers() && !l.storages[s].is_packed();
-  return is_plain ? v : graph::no_value;
+// Where the nest reads registers of an operand of its value, which may be a move of what they hold.
+StorageId registers_read(const Program& l, const LoopNest& p, std::size_t operand) {
+  DimMap map = map_of_operand(l.graph, p.value, operand, identity_map(p.layout.rank()));
+  ValueId v = l.graph[p.value].args[operand];
+  for (; !l.storage_of[v] && is_move(l.graph[v]); v = l.graph[v].args[0])
+    map = map_of_operand(l.graph, v, 0, map);
+  StorageId read = l.storage_of[v];
+  for (const auto& [from, to] : p.redirects)
+    if (from == l.storage_of[v] && to.map == map) read = to.storage;
+  const bool is_plain = read && l.storages[read].in_registers() && !l.storages[read].is_packed();
+  return is_plain ? read : StorageId();
 }
 
-std::int64_t registers_of(const Program& l, StorageId s) {
-  return l.storages[s].registers().layout.registers();
-}
-
-// Of a nest that multiplies what a storage holds in place, the factor.
-ValueId factor_of(const Program& l, const LoopNest& p) {
+// The factor of a nest that multiplies what a storage holds in place.
+StorageId factor_of(const Program& l, const LoopNest& p) {
   const Assign* const to = std::get_if<Assign>(&p.sink);
-  if (to == nullptr || p.value == graph::no_value || !l.storages[to->storage].in_registers())
-    return graph::no_value;
-  const Inst& product = l.graph[p.value];
-  const bool is_redirected =
-      std::ranges::any_of(p.redirects, [&](const auto& r) { return r.first == to->storage; });
-  if (product.op != Op::Mul || !product.type.dtype.is_float() || is_redirected ||
+  if (to == nullptr || p.value == graph::no_value || !l.storages[to->storage].in_registers() ||
       p.layout != l.storages[to->storage].registers().layout)
-    return graph::no_value;
-  for (const std::size_t n : {0u, 1u}) {
-    const ValueId factor = product.args[1 - n];
-    if (l.storage_of[product.args[n]] == to->storage && may_be_one(l.graph, factor))
-      return held(l, factor);
-  }
-  return graph::no_value;
+    return {};
+  const Inst& product = l.graph[p.value];
+  if (product.op != Op::Mul || !product.type.dtype.is_float()) return {};
+  for (const std::size_t n : {0u, 1u})
+    if (l.storage_of[product.args[n]] == to->storage && registers_read(l, p, n) == to->storage &&
+        may_be_one(l.graph, product.args[1 - n]))
+      return registers_read(l, p, 1 - n);
+  return {};
 }
 
 void skip_in(Program& l, Statements& list) {
@@ -109,10 +106,10 @@ void skip_in(Program& l, Statements& list) {
     for_each_body(s, [&](Statements& body) { skip_in(l, body); });
     LoopNest* const p = std::get_if<LoopNest>(&s.what);
     if (p == nullptr) continue;
-    const ValueId factor = factor_of(l, *p);
-    if (factor == graph::no_value) continue;
-    const std::int64_t sum = p->layout.registers();
-    if (sum >= std::max(least_registers, least_for_each * registers_of(l, l.storage_of[factor])))
+    const StorageId factor = factor_of(l, *p);
+    if (!factor) continue;
+    const std::int64_t asked = l.storages[factor].registers().layout.registers();
+    if (p->layout.registers() >= std::max(least_registers, least_for_each * asked))
       p->unless_one = factor;
   }
 }
