@@ -122,31 +122,23 @@ std::optional<TensorBox> Fetches::box_of_load(ValueId load, int swizzle, std::st
     why = "what lies beyond its array is another number than 0";
     return {};
   }
-  const Extents& shape = g_[load].type.shape;
-  return swizzle > 0 ? box_of(load, shape, swizzle, why) : box_of_row(load, shape, why);
+  return swizzle > 0 ? box_of(load, g_[load].type.shape, swizzle, why)
+                     : box_of_rows_loaded(load, why);
 }
 
-// One row, as it lies in its array.
-std::optional<TensorBox> Fetches::box_of_row(ValueId load, const Extents& shape, std::string& why) {
+// Rows one behind the other, in the order of their array.
+std::optional<TensorBox> Fetches::box_of_rows_loaded(ValueId load, std::string& why) {
   const ValueId view = graph::MemoryView::of(g_[load]).ref;
   const BlockMapping& m =
       g_.mapping.block_mappings[l_.windows[l_.window_of[g_.base(view)]].mapping];
-  const std::optional<std::vector<int>> dimensions = box_dimensions(g_, view);
-  const int last = static_cast<int>(shape.size()) - 1;
-  if (!dimensions || dimensions->empty() || dimensions->back() != last ||
-      std::ranges::count(*dimensions, last) != 1 || graph::element_count(shape) != shape.back()) {
-    why = "its view is no row";
+  std::optional<std::vector<int>> dimensions = box_dimensions(g_, view);
+  if (dimensions) std::erase_if(*dimensions, [](int d) { return d < 0; });
+  if (!dimensions || dimensions->empty() || !std::ranges::is_sorted(*dimensions) ||
+      dimensions->back() + 1 != std::ssize(g_[load].type.shape)) {
+    why = "its view is none of rows";
     return {};
   }
-  if (!lies_in_array(m, view, 1, why)) return {};
-  if (shape.back() > most_rows || shape.back() * m.array_aval.dtype.bytes() % aligned_bytes != 0) {
-    why = "it is no multiple of 16 bytes of at most 256 elements";
-    return {};
-  }
-  TensorBox box{.mapping = l_.windows[l_.window_of[g_.base(view)]].mapping};
-  box.box.assign(m.block_shape.size(), 1);
-  box.box.back() = static_cast<std::int32_t>(shape.back());
-  return box;
+  return lies_in_array(m, view, 1, why) ? box_of_rows(view, why) : std::nullopt;
 }
 
 std::optional<TensorBox> Fetches::box_of_window(const Window& w, std::string& why) {

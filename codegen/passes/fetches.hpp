@@ -60,7 +60,7 @@ class Fetches {
   bool is_masked(ValueId load, std::optional<lowered::IfMasked>& masked) const;
   std::optional<TensorBox> box_of(ValueId access, const Extents& shape, int swizzle,
                                   std::string& why);
-  std::optional<TensorBox> box_of_row(ValueId load, const Extents& shape, std::string& why);
+  std::optional<TensorBox> box_of_rows_loaded(ValueId load, std::string& why);
   std::optional<TensorBox> box_of_view(ValueId view, const Extents& shape, int swizzle,
                                        std::string& why);
   std::optional<TensorBox> box_of_matrices(ValueId view, int swizzle, std::string& why);

@@ -33,9 +33,11 @@ std::optional<Shared> ReadsBeside::fetched(ValueId v) {
   if (g_[v].op != Op::Load || l_.uses[v] == 0) return {};
   if (is_read_beside_sums(v)) return has_room_beside_sums() ? room_of_fetch(v) : std::nullopt;
   if (!repeats_product(v)) return {};
-  // mma.sync reads operands of shared memory many times: what is no narrower than those, and
-  // comes by way of there, takes more of its bandwidth than there is.
-  if (!multiplying().at(a_.region[index(v)]) && g_[v].type.dtype.bytes() > 1) return {};
+  // mma.sync reads operands of shared memory many times: what is neither narrower nor far smaller
+  // than those, and comes by way of there, takes more of its bandwidth than there is; and copies
+  // by threads cost what loads do.
+  const bool is_cheap = g_[v].type.dtype.bytes() == 1 || (l_.machine.has_tma() && is_small(v));
+  if (!multiplying().at(a_.region[index(v)]) && !is_cheap) return {};
   const std::optional<Shared> room = room_of_fetch(v);
   if (!room) return {};
   const auto [known, is_new] = fetches_all_.try_emplace(a_.region[index(v)]);
@@ -113,9 +115,9 @@ std::optional<Shared> ReadsBeside::room_of_fetch(ValueId v) {
                                 : std::nullopt;
   Shared s{.row_stride = t.shape.back(), .alignment = box_alignment};
   if (graph::element_count(t.shape) != t.shape.back()) {
-    // A pattern of panels repeats after 8 rows.
+    // A pattern of panels repeats after 8 rows; fewer lie one behind the other.
     s.swizzle = t.shape[0] % 8 == 0 ? swizzle_of(t.shape[1] * t.dtype.bytes()) : 0;
-    if (s.swizzle == 0) return {};
+    if (s.swizzle == 0 && t.shape[0] >= 8) return {};
   }
   std::string why;
   return fetches_.box_of_load(v, s.swizzle, why) ? std::optional(s) : std::nullopt;
@@ -131,6 +133,14 @@ bool ReadsBeside::is_copied_in_rows(ValueId load) const {
          g_.mapping.block_mappings[w.mapping].alignment % together == 0 &&
          t.shape.back() * t.dtype.bytes() % together == 0 && !g_.chooses(g_[load].args[0]) &&
          !g_.repeats(g_[load].args[0]);
+}
+
+// Beside the operands of products in its region.
+bool ReadsBeside::is_small(ValueId v) {
+  constexpr std::int64_t times = 8;
+  const Staging operands = operands_in(a_.region[index(v)]);
+  const Checked all = operands.before + operands.anew;
+  return bytes_of(g_[v].type.dtype, g_[v].type.shape) <= all.value_or(0) / times;
 }
 
 // For what is fetched in an iteration twice, beside operands that are staged before.

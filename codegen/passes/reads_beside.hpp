@@ -37,6 +37,7 @@ class ReadsBeside {
   std::optional<Shared> room_of_fetch(ValueId v);
   bool is_copied_in_rows(ValueId load) const;
   bool has_room(graph::RegionId region);
+  bool is_small(ValueId v);
   Staging operands_in(graph::RegionId region);
   bool is_operand(ValueId v) const;
   bool is_read_by_product(ValueId v) const;

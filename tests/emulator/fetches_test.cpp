@@ -153,6 +153,35 @@ TEST_CASE(
   CHECK(on_all_targets(g, {}, 90) == "");
 }
 
+TEST_CASE("scales and zeros of an iteration are fetched, of however many groups they are") {
+  constexpr std::int64_t m = 64, n = 128, block = 64, steps = 6;
+  const auto product = [](std::int64_t rows, DType zeros_are) {
+    const Shape parts{rows, block / rows, n}, groups{rows, 1, n};
+    return traced(
+        [=](Ref x, Ref w, Ref scales, Ref offsets, Ref o) {
+          const auto add = [&](Index i, Value sum) {
+            const Slice now = ds(i * block, block), of = ds(i * rows, rows);
+            const Value numbers = w[{now, _}].astype(f16).reshape(parts);
+            const Value from = offsets[{of, _}].astype(f16).reshape(groups),
+                        by = scales[{of, _}].reshape(groups);
+            const Value operand = ((numbers - from) * by).reshape({block, n});
+            return sum + dot(x[{_, now}], operand);
+          };
+          o[_] = loop(0, steps, add, zeros({m, n}, f32));
+        },
+        {.name = "groups", .out_type = {{{m, n}, f32}}},
+        {array({m, block * steps}, f16), array({block * steps, n}, i8),
+         array({rows * steps, n}, f16), array({rows * steps, n}, zeros_are)});
+  };
+  for (const std::int64_t rows : {1, 2, 4, 8})
+    for (const DType zeros_are : {i8, f16}) {
+      CAPTURE(rows, zeros_are.name());
+      const graph::Graph g = product(rows, zeros_are);
+      CHECK(text_of(g).find("load_global") == std::string::npos);
+      CHECK(on_all_targets(g, {}, 90) == "");
+    }
+}
+
 TEST_CASE(
     "TMA fills with zeros, so that what another fill, or an index array, asks is not fetched") {
   const auto product = [](BlockSpecOptions ends, bool gathers) {

@@ -164,16 +164,18 @@ TEST_CASE("drawn products of numbers of 4 bits, with zeros of groups, agree at a
     const std::int64_t bm = random.pick({16, 64, 128}), bn = random.pick({32, 64, 128}),
                        bk = random.pick({32, 64}), steps = random.pick({1, 2, 4}),
                        m = 2 * bm - random.pick({0, 3}), n = bn + random.pick({0, 2, 16, -6});
+    const std::int64_t groups = random.pick({1, 2, 4});  // of an iteration
     const int kind = random.below(3);
-    CAPTURE(packed.name(), bm, bn, bk, steps, m, n, kind);
+    CAPTURE(packed.name(), bm, bn, bk, steps, m, n, kind, groups);
     const auto body = [=](Ref a, Ref b, Ref zeros_of, Ref o) {
       const auto add = [&](Index l, Value all) {
         const Slice now = ds(l * bk, bk);
-        const Value numbers = zeros_of[{ds(l, 1), _}].astype(wide);
-        Value x = b[{now, _}].astype(wide);
+        const Value numbers =
+            zeros_of[{ds(l * groups, groups), _}].astype(wide).reshape({groups, 1, bn});
+        Value x = b[{now, _}].astype(wide).reshape({groups, bk / groups, bn});
         if (kind == 1) x = x - numbers;
         if (kind == 2) x = x * (numbers + 1.0f);
-        return all + dot(a[{_, now}], x);
+        return all + dot(a[{_, now}], x.reshape({bk, bn}));
       };
       o[_] = loop(0, steps, add, zeros({bm, bn}, f32));
     };
@@ -188,12 +190,12 @@ TEST_CASE("drawn products of numbers of 4 bits, with zeros of groups, agree at a
                                                       },
                                                       filled},
                                                      {{bk * steps, bn}, columns_of, filled},
-                                                     {{steps, bn}, columns_of, filled}},
+                                                     {{steps * groups, bn}, columns_of, filled}},
                                         .out_specs = {{{bm, bn}, [](Index i, Index j) {
                                                          return Indices{i, j};
                                                        }}}});
     const Array a = make_array<float>({m, bk * steps}, [&](auto) { return random.between(-2, 2); });
     compare(k, {a.astype(wide), drawn(random, {bk * steps, n}, packed),
-                drawn(random, {steps, n}, packed)});
+                drawn(random, {steps * groups, n}, packed)});
   });
 }
