@@ -62,6 +62,7 @@ void Expander::expand_agent(const lowered::Agent& agent, int body) {
   for (const lowered::Statement& s : all)
     if (!std::holds_alternative<lowered::Elected>(s.what)) begin_rings_filled(s);
   find_lags(agent.statements);
+  declare_slots_before(agent.statements);
   declare_storages(agent, body);
   parts_.clear();
   declare_parts(agent.statements);

@@ -38,6 +38,8 @@ using thread::VariableId;
 
 class Nest;
 
+inline constexpr std::int64_t barrier_bytes = 8;
+
 class Expander {
  public:
   explicit Expander(const lowered::Program& l);
@@ -124,7 +126,7 @@ class Expander {
   struct Slots {
     ExprId from = no_expr, to = no_expr;  // that is read, that is filled
     ExprId now = no_expr;                 // that of the storages in it
-    ExprId before = no_expr;              // of one that lags: the slot that was read last
+    ExprId before = no_expr;              // smem and the barriers in front of the slot read last
     ExprId phase = no_expr;               // of a fetched ring: the parity of its barriers
     bool fills = false;                   // the agent fills slots that others free
     // Where products of the iteration before are in flight: whether there is none; no_expr: there
@@ -138,6 +140,7 @@ class Expander {
   void find_turns();
   void find_last_turns(const lowered::Statements& agent);
   void find_lags(const lowered::Statements& agent);
+  void declare_slots_before(const lowered::Statements& list);
   /// Runs f, in which this says whether the iteration is the first.
   template <class F>
   void begins_with(ExprId first, F&& f) {
@@ -387,6 +390,9 @@ class Expander {
   ExprId image(ExprId x, const layout::Bits& columns);
   /// `for (counter < count)` over registers, unrolled wholly.
   ExprId open_registers(const char* counter, std::int64_t count, bool short_form);
+  /// ptxas computes again in each iteration what a thread's number gives by a few operations; what
+  /// a lane is told by itself it keeps.
+  ExprId kept(ExprId x) { return e_.call(Row::shuffle_idx, e_[x].type, {x, lane()}); }
   ExprId lane() { return b_.let_once("lane", false, e_.call(Row::lane, u32, {})); }
 
   const lowered::Program& l_;

@@ -17,8 +17,6 @@ using lowered::Storage;
 
 namespace {
 
-constexpr std::int64_t barrier_bytes = 8;
-
 // Whether some statement of the program, of this kind, is such.
 template <class Kind, class F>
 bool any_of(const lowered::Statements& list, const F& is_such) {

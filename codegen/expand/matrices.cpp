@@ -259,7 +259,8 @@ ExprId Nest::row_in_panels(StorageId storage, const Matrices& m,
     offsets[k] ^= (offsets[k] >> 7 & (swizzle / 16 - 1)) << 4;
   }
   const ExprId own = e_.as(u32, x_.image(thread_, offsets));
-  ExprId row = b_.let_once("rows", true, e_.sum(Affine::term(x_.smem_) + Affine::term(own), u32));
+  const ExprId first = e_.sum(Affine::term(x_.smem_) + Affine::term(own), u32);
+  ExprId row = b_.let_once("rows", true, loops_around_ > 0 ? x_.kept(first) : first);
   Affine beyond;
   if (!counted[0].is_zero())
     beyond = Affine::term(e_.as(u32, e_.sum(counted[0] * (layout_.tile(0) * m.of_one_access(0)))),

@@ -276,9 +276,12 @@ void Expander::expand_one(const lowered::Advance& a) {
   if ((unrolled || slots.group != no_expr) && !slots.fills) return;
   if (ring.follows && !ring.fetched) return;
   if (ring.fetched && last_to_turn_[turns_with_[a.ring]] != a.ring) return;
+  const ExprId before = slots_[turns_with_[a.ring]].before;
+  if (before != no_expr)
+    b_.add(thread::Assign{
+        before, e_.sum(Affine::term(smem_) + Affine::term(slots.from, barrier_bytes), u32)});
   if (const auto lag = lags_.find(a.ring); lag != lags_.end()) {
     const Slots& other = slots_[lag->second];
-    b_.add(thread::Assign{slots.before, slots.from});
     b_.add(thread::Assign{slots.from, other.from});
     return b_.add(thread::Assign{slots.phase, other.phase});
   }
@@ -306,7 +309,6 @@ bool fills_ring(const lowered::Program& l, const lowered::Statement& s, RingId r
 }  // namespace
 
 ExprId Expander::slot_before(RingId number) {
-  if (slots_[number].before != no_expr) return slots_[number].before;
   const lowered::Ring& ring = l_.rings[number];
   const ExprId slot = slots_[number].from;
   const DType type = e_[slot].type;
@@ -341,7 +343,11 @@ void Expander::expand_one(const lowered::Arrive& a) {
     conditions.push_back(e_.op(graph::Op::Not, bool_, {slots_[ring].begins}));
   const ExprId condition = e_.all(std::move(conditions));
   if (condition != no_expr) b_.open(thread::If{condition, {}});
-  const ExprId own = barrier_address(a.barrier, slot);
+  const ExprId before = a.back > 0 ? slots_[turns_with_[ring]].before : no_expr;
+  const ExprId own = before == no_expr ? barrier_address(a.barrier, slot)
+                                       : e_.sum(shared_place(l_.barriers[a.barrier].storage) +
+                                                    Affine::term(smem_, -1) + Affine::term(before),
+                                                u32);
   const Row remote = cluster_scopes_.contains(a.barrier) ? Row::mbarrier_arrive_cluster
                                                          : Row::mbarrier_arrive_remote;
   const bool is_own = a.block == graph::no_value;

@@ -144,9 +144,23 @@ void Expander::find_lags(const lowered::Statements& agent) {
              std::ranges::count(turns_with_, r) == 1 && steps.count(r) == 2;
     };
     if (!is_plain(ring) || !is_plain(other) || l_.rings[ring].slots != l_.rings[other].slots ||
-        !lags_.emplace(ring, other).second)
+        lags_.contains(ring))
       continue;
-    slots_[ring].before = declare_number("before", ring);
+    lags_[ring] = other;
+  }
+}
+
+// Of slots that products of the iteration before have read.
+void Expander::declare_slots_before(const lowered::Statements& list) {
+  for (const lowered::Statement& s : list) {
+    lowered::for_each_body(s, [&](const lowered::Statements& body) { declare_slots_before(body); });
+    const auto* const arrive = std::get_if<lowered::Arrive>(&s.what);
+    if (arrive == nullptr || arrive->back == 0) continue;
+    const lowered::Barriers& barriers = l_.barriers[arrive->barrier];
+    if (!barriers.ring || !barriers.along.empty()) continue;
+    const RingId first = turns_with_[barriers.ring];
+    if (l_.rings[first].fetched && !l_.rings[first].unrolled && slots_[first].before == no_expr)
+      slots_[first].before = declare_number("before", first);
   }
 }
 

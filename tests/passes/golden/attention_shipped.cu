@@ -164,7 +164,7 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         pl::wgmma_registers(v13);
         pl::wgmma_registers(v23);
         if (tells && (!(v16 == 1))) {
-          pl::mbarrier_arrive(smem + before1 * 8 + 160, 1);
+          pl::mbarrier_arrive(before1 + 160, 1);
         }
         PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
           PL_UNROLL for (i32 g = 0; g < 2; ++g) {
@@ -191,7 +191,7 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         pl::wgmma_fence();
         pl::wgmma_m64n64k16_f32_f16_f16_rs_x8<true>(v13, v23, matrix2 + u64(read1) * 1024, matrix2 + u64(read1) * 1024 + 128, matrix2 + u64(read1) * 1024 + 256, matrix2 + u64(read1) * 1024 + 384, matrix2 + u64(read1) * 1024 + 512, matrix2 + u64(read1) * 1024 + 640, matrix2 + u64(read1) * 1024 + 768, matrix2 + u64(read1) * 1024 + 896, true);
         pl::wgmma_commit();
-        before1 = read1;
+        before1 = smem + read1 * 8;
         read1 = read0;
         phase_of_ring1 = phase_of_ring0;
         pl::wgmma_wait<1>();
@@ -271,7 +271,7 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
       if (tells) {
         pl::mbarrier_arrive(smem + read1 * 8 + 160, 1);
       }
-      before1 = read1;
+      before1 = smem + read1 * 8;
       read1 = read0;
       phase_of_ring1 = phase_of_ring0;
     }
