@@ -1,6 +1,7 @@
 // Gives every storage in shared memory its offset: one of its own or one that it shares with
 // storages that hold nothing meanwhile; what threads fill shares only where a block has not that
-// much, since they would wait for each other.
+// much, since they would wait for each other. Where they exchange a value, in no loop, they do so
+// anyway.
 //
 // Precondition: assign_layouts, which adds staging and scratch.
 #include <algorithm>
@@ -55,12 +56,20 @@ class SharedMemory {
     end_ = 0;
     const Lives lives(l_);
     const std::set<StorageId> alone = never_shared();
+    const Exchanges exchanges = sharing == Sharing::asynchronous ? find_exchanges() : Exchanges{};
     std::vector<StorageId> together, apart;
     for (const StorageId s : unscoped()) {
-      const bool shares = sharing == Sharing::all ||
-                          (sharing == Sharing::asynchronous && is_asynchronous(storage(s)));
+      const bool shares =
+          sharing == Sharing::all ||
+          (sharing == Sharing::asynchronous && (is_asynchronous(storage(s)) || exchanges.have(s)));
       (shares && lives.has(s) && !alone.contains(s) ? together : apart).push_back(s);
     }
+    const auto may_share = [&](StorageId one, StorageId other) {
+      return sharing == Sharing::all ||
+             (is_asynchronous(storage(one)) && is_asynchronous(storage(other))) ||
+             (exchanges.scratch.contains(other) && lives.of(one).last < lives.of(other).first &&
+              !exchanges.scratch.contains(one));
+    };
     for (const StorageId s : together)
       if (!shared_bytes(storage(s)).within(0, l_.machine.max_shared_bytes)) return false;
     // Addresses of barriers are often asked for: those near the begin are instructions' constants.
@@ -72,8 +81,9 @@ class SharedMemory {
     std::ranges::stable_sort(together, {}, [&](StorageId s) { return lives.of(s).first; });
     for (std::size_t i = 0; i < together.size(); ++i) {
       Storage& s = storage(together[i]);
-      end_ = lowest(begin, s, std::span(together).first(i),
-                    [&](StorageId other) { return lives.meet(other, together[i]); });
+      end_ = lowest(begin, s, std::span(together).first(i), [&](StorageId other) {
+        return !may_share(other, together[i]) || lives.meet(other, together[i]);
+      });
       place(s);
     }
     end_ = begin;
@@ -88,6 +98,36 @@ class SharedMemory {
 
   bool is_of_barriers(StorageId s) const {
     return std::ranges::any_of(l_.barriers, [&](const Barriers& b) { return b.storage == s; });
+  }
+
+  // Scratch of values that change their layouts where no loop is around, and what copies fill that
+  // it may take the place of, once that has been read: threads wait for each other then, as they do
+  // in any exchange. Products of wgmma read on, meanwhile.
+  struct Exchanges {
+    std::set<StorageId> scratch = {}, copied = {};
+    bool have(StorageId s) const {
+      return !scratch.empty() && !copied.empty() && (scratch.contains(s) || copied.contains(s));
+    }
+  };
+  Exchanges find_exchanges() const {
+    Exchanges found;
+    if (l_.warpgroups > 1 || l_.wgmma_products > 0) return found;
+    for (const StorageId s : l_.storages.ids())
+      if (l_.storages[s].is_fetched()) found.copied.insert(l_.room_of(s));
+    const auto visit = [&](const auto& self, const Statements& list, bool in_loop) -> void {
+      for (const Statement& s : list) {
+        const Relayout* const r = std::get_if<Relayout>(&s.what);
+        if (r != nullptr && r->scratch && !in_loop) found.scratch.insert(r->scratch);
+        const LoopNest* const p = std::get_if<LoopNest>(&s.what);
+        const Stage* const copied = p == nullptr ? nullptr : std::get_if<Stage>(&p->sink);
+        if (copied != nullptr && copied->by.asynchronous)
+          found.copied.insert(l_.room_of(copied->storage));
+        for_each_body(s, [&](const Statements& body) { self(self, body, in_loop || repeats(s)); });
+      }
+    };
+    for (const Body& b : l_.bodies)
+      for (const Agent& a : b.agents) visit(visit, a.statements, false);
+    return found;
   }
 
   // Windows live as long as the program, barriers as long as the block.
