@@ -5,6 +5,7 @@
 //
 // Precondition: assign_layouts, which adds staging and scratch.
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -67,8 +68,18 @@ class SharedMemory {
     const auto may_share = [&](StorageId one, StorageId other) {
       return sharing == Sharing::all ||
              (is_asynchronous(storage(one)) && is_asynchronous(storage(other))) ||
-             (exchanges.scratch.contains(other) && lives.of(one).last < lives.of(other).first &&
-              !exchanges.scratch.contains(one));
+             (exchanges.scratch.contains(other) && lives.of(one).last < lives.of(other).first);
+    };
+    // Where a storage comes before those that are placed end, without another exchange's place.
+    const auto beside_exchanges = [&](StorageId s, std::span<const StorageId> placed, Checked begin,
+                                      Checked end) -> std::optional<Checked> {
+      if (!exchanges.scratch.contains(s)) return {};
+      const Checked at = lowest(begin, storage(s), placed, [&](StorageId other) {
+        return exchanges.scratch.contains(other) || lives.meet(other, s);
+      });
+      const Checked last = at + shared_bytes(storage(s));
+      return last.fits() && end.fits() && last.value() <= end.value() ? std::optional(at)
+                                                                      : std::nullopt;
     };
     for (const StorageId s : together)
       if (!shared_bytes(storage(s)).within(0, l_.machine.max_shared_bytes)) return false;
@@ -79,16 +90,18 @@ class SharedMemory {
       place(storage(s));
     const Checked begin = end_;
     std::ranges::stable_sort(together, {}, [&](StorageId s) { return lives.of(s).first; });
+    Checked last = begin;
     for (std::size_t i = 0; i < together.size(); ++i) {
       Storage& s = storage(together[i]);
-      end_ = lowest(begin, s, std::span(together).first(i), [&](StorageId other) {
+      const std::span<const StorageId> placed = std::span(together).first(i);
+      const std::optional<Checked> beside = beside_exchanges(together[i], placed, begin, last);
+      end_ = beside ? *beside : lowest(begin, s, placed, [&](StorageId other) {
         return !may_share(other, together[i]) || lives.meet(other, together[i]);
       });
       place(s);
+      last = larger(last, end_);
     }
-    end_ = begin;
-    for (const StorageId s : together)
-      end_ = larger(end_, storage(s).shared().offset + shared_bytes(storage(s)));
+    end_ = last;
     for (const StorageId s : others) place(storage(s));
     for_each_list(l_, [&](Statements& list) { end_ = scopes(list, end_); });
     return end_.within(0, l_.machine.max_shared_bytes);
@@ -102,7 +115,8 @@ class SharedMemory {
 
   // Scratch of values that change their layouts where no loop is around, and what copies fill that
   // it may take the place of, once that has been read: threads wait for each other then, as they do
-  // in any exchange. Products of wgmma read on, meanwhile.
+  // in any exchange. For one that comes behind another they do where there is no room beside it.
+  // Products of wgmma read on, meanwhile.
   struct Exchanges {
     std::set<StorageId> scratch = {}, copied = {};
     bool have(StorageId s) const {
