@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <functional>
+#include <utility>
 
 #include "codegen/expand/nest.hpp"
 
@@ -49,16 +50,12 @@ bool are_matrices(const layout::Layout& l, bool transposed) {
                              [&](std::uint32_t image) { return l.field(last, image) % 8 == 0; });
 }
 
-// Whether rows of 8 elements begin at multiples of their bytes; of panels, whether bits of a
-// thread's number say where.
+// Whether rows of 8 elements begin at multiples of their bytes; of panels, of whole patterns.
 bool has_rows_for(const layout::Layout& l, const Storage& s) {
   if (s.shape.size() < 2) return false;
   const std::int64_t swizzle = s.shared().swizzle, bytes = s.dtype.bytes();
   if (swizzle == 0) return s.shared().row_stride * bytes % 16 == 0;
-  const bool in_one = std::ranges::all_of(
-      l.warp, [&](std::uint32_t image) { return l.field(1, image) * bytes < swizzle; });
-  return l.tile(0) % 8 == 0 && s.shape[s.shape.size() - 2] % 8 == 0 &&
-         (in_one || std::has_single_bit(static_cast<std::uint64_t>(s.shape[0])));
+  return l.tile(0) % 8 == 0 && s.shape[s.shape.size() - 2] % 8 == 0;
 }
 
 }  // namespace
@@ -244,7 +241,8 @@ ExprId Nest::row_of_matrix(StorageId storage, const Matrices& m,
 }
 
 // Of panels rows are apart by the same bits for all threads: one address, from which others are
-// made by an exclusive or along a panel's row and a constant beyond it, in all storages.
+// made by an exclusive or along a panel's row and a constant beyond it, in all storages. Which
+// panel a thread begins in is counted apart where panels are not so many rows that bits say it.
 ExprId Nest::row_in_panels(StorageId storage, const Matrices& m,
                            const std::vector<Affine>& counted) {
   const Storage& s = l_.storages[storage];
@@ -253,13 +251,21 @@ ExprId Nest::row_in_panels(StorageId storage, const Matrices& m,
   const auto panel = static_cast<std::uint32_t>(s.shape[0]) * swizzle;
   layout::Bits offsets = bits_of_row(m, 0);
   const layout::Bits columns = bits_of_row(m, 1);
+  layout::Bits panels;
   for (std::size_t k = 0; k < offsets.size(); ++k) {
     const std::uint32_t along = columns[k] * bytes;
-    offsets[k] = offsets[k] * swizzle + along % swizzle + along / swizzle * panel;
+    panels.push_back(along / swizzle);
+    offsets[k] = offsets[k] * swizzle + along % swizzle;
+    if (std::has_single_bit(panel)) offsets[k] += std::exchange(panels.back(), 0) * panel;
     offsets[k] ^= (offsets[k] >> 7 & (swizzle / 16 - 1)) << 4;
   }
-  const ExprId own = e_.as(u32, x_.image(thread_, offsets));
-  const ExprId first = e_.sum(Affine::term(x_.smem_) + Affine::term(own), u32);
+  const auto of_thread = [&](const layout::Bits& bits) {
+    return e_.as(u32, x_.image(thread_, bits));
+  };
+  Affine place_of_thread = Affine::term(x_.smem_) + Affine::term(of_thread(offsets));
+  if (std::ranges::any_of(panels, [](std::uint32_t n) { return n > 0; }))
+    place_of_thread = place_of_thread + Affine::term(of_thread(panels), panel);
+  const ExprId first = e_.sum(place_of_thread, u32);
   ExprId row = b_.let_once("rows", true, loops_around_ > 0 ? x_.kept(first) : first);
   Affine beyond;
   if (!counted[0].is_zero())

@@ -390,8 +390,8 @@ VariableId Nest::gathered(DType type, ExprId value) {
 // The f32 that a value is rounded from, of which a vector takes fewer instructions together than
 // one by one: that of bytes.
 ExprId Nest::narrowed_together(ExprId value) {
-  constexpr int least = 4;
-  const thread::Expr x = e_[value];
+  constexpr int least = 2;
+  const thread::Expr x = e_[unnamed(value)];
   const bool is_cast =
       x.node == thread::Node::cast || (x.node == thread::Node::op && x.op == graph::Op::Cast);
   if (!is_cast || vector_ % least != 0 || x.type.bytes() != 1 || x.type == bool_) return no_expr;

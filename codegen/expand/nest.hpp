@@ -125,6 +125,8 @@ class Nest : private passes::Elements {
   void store_element(const Address& a, ExprId value, ExprId mask, const Bounds& limits);
   VariableId gathered(DType type, ExprId value);
   ExprId narrowed_together(ExprId value);
+  ExprId unnamed(ExprId value) const;
+  std::map<ExprId, ExprId> named_;  // what names stand for
   void store_vector(const Address& a, VariableId from, ExprId mask, Bounds bounds, Row function);
   void store_one(const Address& a, VariableId from, ExprId mask, const Bounds& bounds);
   void store_parts(const Address& a, ExprId value, ExprId mask, const Bounds& limits);
@@ -184,7 +186,6 @@ class Nest : private passes::Elements {
   void start_folding(Folding& f);
   ExprId folded_elements(const lowered::Reduce& s);
   ExprId folded(const Folding& f, ExprId into, ExprId value);
-  std::map<ExprId, ExprId> products_;  // what names of them stand for
   void fold_elements(const lowered::Reduce& s, const Folding& f);
   void fold_threads(const lowered::Reduce& s, const Folding& f);
   void keep_result(const lowered::Reduce& s, const Folding& f);

@@ -63,8 +63,7 @@ ExprId Nest::folded_elements(const lowered::Reduce& s) {
 
 // A product is added with one rounding, where those of the user's own sums are.
 ExprId Nest::folded(const Folding& f, ExprId into, ExprId value) {
-  const auto named = products_.find(value);
-  const thread::Expr x = e_[named == products_.end() ? value : named->second];
+  const thread::Expr x = e_[unnamed(value)];
   const bool is_product = x.node == thread::Node::op && x.op == graph::Op::Mul && x.type == f.type;
   if (g_.fma && is_product && f.type.is_float() && f.how == thread::Fold::sum)
     return e_.op(graph::Op::Fma, f.type, {x.args[0], x.args[1], into});

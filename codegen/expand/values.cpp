@@ -29,8 +29,13 @@ constexpr std::uint32_t converted_vector = UINT32_MAX;
 ExprId Nest::temporary(const char* of, ExprId value) {
   const ExprId name =
       b_.let({.name = prefix(of), .temporary = true, .type = e_[value].type}, value);
-  if (e_[value].node == thread::Node::op && e_[value].op == Op::Mul) products_[name] = value;
+  named_[name] = value;
   return name;
+}
+
+ExprId Nest::unnamed(ExprId value) const {
+  const auto known = named_.find(value);
+  return known == named_.end() ? value : known->second;
 }
 
 std::vector<ExprId> Nest::hoisted(std::vector<ExprId> operands) {

@@ -89,6 +89,7 @@ class Assignment {
   struct Use {
     LoopNest* nest;
     int depth;                     // loops around it
+    bool behind_copies;            // in none, that leave relayouts room
     std::vector<Read> reads;       // of registers
     std::vector<Effect> elements;  // all that it reads of them
   };
@@ -105,8 +106,10 @@ class Assignment {
   void collect(Statements& list, int depth) {
     for (Statement& s : list) {
       if (LoopNest* nest = std::get_if<LoopNest>(&s.what))
-        uses_.push_back({nest, depth, register_reads(l_, *nest), element_reads(l_, *nest)});
+        uses_.push_back({nest, depth, depth == 0 && has_room_, register_reads(l_, *nest),
+                         element_reads(l_, *nest)});
       for_each_body(s, [&](Statements& body) { collect(body, depth + (repeats(s) ? 1 : 0)); });
+      has_room_ = has_room_ || leaves_room(l_, s);
     }
   }
 
@@ -316,7 +319,7 @@ class Assignment {
       if (unary.size() > 1)
         for (std::size_t c = 0; c < unary.size(); ++c)
           unary[c] += weight(u.depth) * nest_cost(u, variables_[root].candidates[c]);
-      for (const Read& r : u.reads) add_edge(problem, number, r, weight(u.depth));
+      for (const Read& r : u.reads) add_edge(problem, number, r, u);
     }
     const std::vector<int> chosen = layout::solve(problem);
     for (std::size_t i = 0; i < roots.size(); ++i) variables_[roots[i]].chosen = chosen[i];
@@ -335,7 +338,9 @@ class Assignment {
   static double weight(int depth) { return std::pow(loop_weight, depth); }
 
   void add_edge(layout::AssignmentProblem& problem, const Table<LayoutVariableId, int>& number,
-                const Read& r, double w) const {
+                const Read& r, const Use& u) const {
+    const double w = weight(u.depth);
+    const layout::PlanOptions options = plan_options(l_, u.behind_copies);
     const Storage& s = l_.storages[r.storage];
     const LayoutVariableId a = find(r.nest->variable), b = find(s.variable);
     const auto& ca = variables_[a].candidates;
@@ -343,17 +348,17 @@ class Assignment {
     if (ca.size() * cb.size() <= 1) return;
     if (a == b) {
       for (std::size_t c = 0; c < ca.size(); ++c)
-        problem.unary[number[a]][c] += w * move_cost(s, cb[c], ca[c], r);
+        problem.unary[number[a]][c] += w * move_cost(s, cb[c], ca[c], r, options);
       return;
     }
     layout::AssignmentProblem::Edge e{number[a], number[b], {}};
     for (const Layout& x : ca)
-      for (const Layout& y : cb) e.cost.push_back(w * move_cost(s, y, x, r));
+      for (const Layout& y : cb) e.cost.push_back(w * move_cost(s, y, x, r, options));
     problem.edges.push_back(std::move(e));
   }
 
-  double move_cost(const Storage& s, const Layout& source, const Layout& nest,
-                   const Read& r) const {
+  double move_cost(const Storage& s, const Layout& source, const Layout& nest, const Read& r,
+                   const layout::PlanOptions& options) const {
     const double through_memory = 60 + 8.0 * issued(nest);
     if (is_padded(*r.nest, r.map)) return through_memory;
     const Layout have = s.dropped.empty() ? source : layout::drop(source, s.dropped);
@@ -366,7 +371,7 @@ class Assignment {
     if (need == have) return 0;
     if (have.registers() > max_whole_registers || need.registers() > max_whole_registers)
       return through_memory;
-    return 1 + layout::relayout_cost(have, need, s.dtype.bytes(), plan_options(l_));
+    return 1 + layout::relayout_cost(have, need, s.dtype.bytes(), options);
   }
 
   double nest_cost(const Use& u, const Layout& l) const {
@@ -615,6 +620,7 @@ class Assignment {
   mutable AccessModel model_;       // remembers what it was asked
   const std::set<ValueId> halved_;  // bytes of which elements of 4 bits are made
   std::vector<Use> uses_;
+  bool has_room_ = false;  // behind copies, for relayouts
   Table<LayoutVariableId, LayoutVariableId> island_;
   Table<LayoutVariableId, Variable> variables_;
 };

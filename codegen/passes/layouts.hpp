@@ -6,8 +6,11 @@
 
 namespace palladium::passes {
 
-/// What relayouts on the machine may do.
-layout::PlanOptions plan_options(const Program& l);
+/// What relayouts on the machine may do; `behind_copies`: where these leave them room.
+layout::PlanOptions plan_options(const Program& l, bool behind_copies = false);
+/// Whether the statement is a loop, of no products of wgmma, whose copies fill in two iterations
+/// what a relayout in no loop takes the place of then.
+bool leaves_room(const Program& l, const Statement& s);
 
 /// The layout that a leaf needs so that register numbers of a nest with layout `l` reach it: the
 /// nest's dimensions that the leaf has, in the leaf's order, with unit dimensions put in.

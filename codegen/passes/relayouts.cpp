@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 
 #include "codegen/layout/transfer.hpp"
 #include "codegen/lowered/effects.hpp"
 #include "codegen/passes/layouts.hpp"
 #include "codegen/passes/passes.hpp"
+#include "codegen/passes/products.hpp"
 #include "codegen/passes/register_slices.hpp"
 
 namespace palladium::passes {
@@ -20,6 +22,14 @@ using graph::Op;
 using layout::Layout;
 
 constexpr std::int64_t max_left_registers = 16;  // of a value that lives through a loop instead
+// Bytes of scratch where copies were.
+constexpr std::int64_t room_behind_copies = 32 << 10;
+
+layout::Plan planned(const Program& l, const Relayout& r, const layout::PlanOptions& options) {
+  const Storage &from = l.storages[r.from], &to = l.storages[r.to];
+  return layout::plan_relayout(from.registers().layout, to.registers().layout, from.dtype.bytes(),
+                               options);
+}
 
 class Relayouts {
  public:
@@ -38,7 +48,10 @@ class Relayouts {
     Statements out;
     for (Statement& s : list) {
       if (repeats(s)) forget_written(s);
+      loops_ += repeats(s);
       for_each_body(s, [&](Statements& body) { repair(body); });
+      loops_ -= repeats(s);
+      has_room_ = has_room_ || leaves_room(l_, s);
       // Others take storages as they are.
       if (LoopNest* const p = std::get_if<LoopNest>(&s.what)) repair(*p, out);
       if (Scalar* const x = std::get_if<Scalar>(&s.what)) repair(*x, out);
@@ -158,7 +171,7 @@ class Relayouts {
     s.dropped = {};
     const StorageId to = l_.add_storage(std::move(s));
     Relayout r{.from = from, .to = to};
-    r.plan = plan_of(l_, r);
+    r.plan = planned(l_, r, plan_options(l_, loops_ == 0 && has_room_));
     if (r.plan.scratch_bytes > 0)
       r.scratch = l_.add_storage({.in = Shared{}, .dtype = u8, .shape = {r.plan.scratch_bytes}});
     out.push_back({std::move(r)});
@@ -203,6 +216,8 @@ class Relayouts {
 
   Program& l_;
   const Graph& g_;
+  int loops_ = 0;                          // around
+  bool has_room_ = false;                  // behind copies
   std::map<StorageId, StorageId> copies_;  // in shared memory, of what registers hold
 };
 
@@ -231,10 +246,42 @@ bool is_padded(const LoopNest& p, const DimMap& map) {
   });
 }
 
+layout::PlanOptions plan_options(const Program& l, bool behind_copies) {
+  layout::PlanOptions options{.matrix_moves = l.machine.has_matrix_moves(), .matrix_stores = false};
+  if (behind_copies) options.scratch_limit = room_behind_copies;
+  return options;
+}
+
+bool leaves_room(const Program& l, const Statement& s) {
+  if (!repeats(s) || !l.machine.has_async_copies() || l.graph.bodies[0].num_stages == 1 ||
+      l.graph.bodies.size() > 1 || l.warpgroups > 1)
+    return false;
+  std::set<StorageId> copied;
+  bool reads_on = false;
+  const auto visit = [&](const auto& self, const Statements& list) -> void {
+    for (const Statement& inner : list) {
+      const Copy* const c = std::get_if<Copy>(&inner.what);
+      if (c != nullptr && c->to.storage) copied.insert(c->to.storage);
+      const LoopNest* const p = std::get_if<LoopNest>(&inner.what);
+      const Stage* const to = p == nullptr ? nullptr : std::get_if<Stage>(&p->sink);
+      if (to != nullptr && p->value != graph::no_value && l.graph[p->value].op == Op::Load &&
+          l.window_loaded(p->value).is_direct())
+        copied.insert(to->storage);
+      reads_on = reads_on || is_wgmma(inner);
+      for_each_body(inner, [&](const Statements& body) { self(self, body); });
+    }
+  };
+  for_each_body(s, [&](const Statements& body) { visit(visit, body); });
+  Checked bytes = 0;
+  for (const StorageId c : copied) bytes = bytes + shared_bytes(l.storages[c]);
+  return !reads_on && 2 * bytes.value_or(0) >= room_behind_copies;
+}
+
 layout::Plan plan_of(const Program& l, const Relayout& r) {
-  const Storage &from = l.storages[r.from], &to = l.storages[r.to];
-  return layout::plan_relayout(from.registers().layout, to.registers().layout, from.dtype.bytes(),
-                               plan_options(l));
+  layout::PlanOptions options = plan_options(l);
+  if (r.scratch)
+    options.scratch_limit = shared_bytes(l.storages[r.scratch]).value_or(options.scratch_limit);
+  return planned(l, r, options);
 }
 
 void insert_relayouts(Program& l) { Relayouts(l).insert(); }

@@ -13,6 +13,8 @@ namespace {
 using graph::MemoryView;
 
 constexpr std::int64_t most_bytes = 64 << 10;  // of shared memory
+// Bytes of an element: of wider ones the two that a thread has of a row are stored as they are.
+constexpr int most_element = 2;
 
 // Whether nobody reads the array to which the program stores.
 bool is_only_written(const graph::Graph& g, const Analysis& a, const Window& w) {
@@ -23,9 +25,12 @@ bool is_only_written(const graph::Graph& g, const Analysis& a, const Window& w) 
 }
 
 // Whether registers in the layout of a product give the value, element by element, its matrix
-// transposed or not.
+// transposed or not. Bytes leave a thread in pairs of neighbours, which it has of no transposed
+// one.
 bool is_of_product(const Program& l, ValueId value) {
-  const DimMap all = identity_map(2), turned(all.rbegin(), all.rend());
+  const DimMap all = identity_map(2);
+  const bool may_turn = l.graph[value].type.dtype.bytes() > 1;
+  const DimMap turned = may_turn ? DimMap(all.rbegin(), all.rend()) : all;
   std::vector<ValueId> left{value};
   std::set<ValueId> seen{value};
   const auto is_pinned = [&](StorageId s) {
@@ -56,7 +61,7 @@ bool is_result(const Program& l, ValueId store) {
   const graph::Graph& g = l.graph;
   const MemoryView m = MemoryView::of(g[store]);
   const graph::Type& type = g[m.value].type;
-  if (!l.machine.has_tma() || (type.dtype != f16 && type.dtype != bf16) ||
+  if (!l.machine.has_tma() || type.dtype.is_packed() || type.dtype.bytes() > most_element ||
       g[store].op != graph::Op::Store || type.shape.size() != 2 || g.bodies.size() > 1 ||
       g.bodies[0].warpgroups > 1 || graph::has_async_ops(g))
     return false;
@@ -116,8 +121,11 @@ bool send(Program& l, const Analysis& a, Fetches& fetches, ValueId store, Statem
   if (!why.empty())
     l.remarks.push_back({at, fmt::format("{}: stored by threads, not by TMA, because {}",
                                          description_of(g, g.root(g[store].args[0])), why)});
-  // What others ask for, too, they find elsewhere.
-  if (!panels || (!box && (l.storage_of[value] || a.users[index(value)].size() != 1))) return false;
+  // What others ask for, too, they find elsewhere; and bytes that threads store, as these want
+  // them.
+  const bool by_threads = panels && panels->dtype.bytes() > 1 && !l.storage_of[value] &&
+                          a.users[index(value)].size() == 1;
+  if (!panels || (!box && !by_threads)) return false;
   panels->shared().sent = bool(box);
   const StorageId storage = l.add_storage(std::move(*panels));
   put_in_panels(l, storage, value, at, out);

@@ -1,9 +1,11 @@
 // Gives every storage in shared memory its offset: one of its own or one that it shares with
 // storages that hold nothing meanwhile; what threads fill shares only where a block has not that
-// much, since they would wait for each other.
+// much, since they would wait for each other. Where they exchange a value, in no loop, they do so
+// anyway.
 //
 // Precondition: assign_layouts, which adds staging and scratch.
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -55,12 +57,30 @@ class SharedMemory {
     end_ = 0;
     const Lives lives(l_);
     const std::set<StorageId> alone = never_shared();
+    const Exchanges exchanges = sharing == Sharing::asynchronous ? find_exchanges() : Exchanges{};
     std::vector<StorageId> together, apart;
     for (const StorageId s : unscoped()) {
-      const bool shares = sharing == Sharing::all ||
-                          (sharing == Sharing::asynchronous && is_asynchronous(storage(s)));
+      const bool shares =
+          sharing == Sharing::all ||
+          (sharing == Sharing::asynchronous && (is_asynchronous(storage(s)) || exchanges.have(s)));
       (shares && lives.has(s) && !alone.contains(s) ? together : apart).push_back(s);
     }
+    const auto may_share = [&](StorageId one, StorageId other) {
+      return sharing == Sharing::all ||
+             (is_asynchronous(storage(one)) && is_asynchronous(storage(other))) ||
+             (exchanges.scratch.contains(other) && lives.of(one).last < lives.of(other).first);
+    };
+    // Where a storage comes before those that are placed end, without another exchange's place.
+    const auto beside_exchanges = [&](StorageId s, std::span<const StorageId> placed, Checked begin,
+                                      Checked end) -> std::optional<Checked> {
+      if (!exchanges.scratch.contains(s)) return {};
+      const Checked at = lowest(begin, storage(s), placed, [&](StorageId other) {
+        return exchanges.scratch.contains(other) || lives.meet(other, s);
+      });
+      const Checked last = at + shared_bytes(storage(s));
+      return last.fits() && end.fits() && last.value() <= end.value() ? std::optional(at)
+                                                                      : std::nullopt;
+    };
     for (const StorageId s : together)
       if (!shared_bytes(storage(s)).within(0, l_.machine.max_shared_bytes)) return false;
     // Addresses of barriers are often asked for: those near the begin are instructions' constants.
@@ -70,15 +90,18 @@ class SharedMemory {
       place(storage(s));
     const Checked begin = end_;
     std::ranges::stable_sort(together, {}, [&](StorageId s) { return lives.of(s).first; });
+    Checked last = begin;
     for (std::size_t i = 0; i < together.size(); ++i) {
       Storage& s = storage(together[i]);
-      end_ = lowest(begin, s, std::span(together).first(i),
-                    [&](StorageId other) { return lives.meet(other, together[i]); });
+      const std::span<const StorageId> placed = std::span(together).first(i);
+      const std::optional<Checked> beside = beside_exchanges(together[i], placed, begin, last);
+      end_ = beside ? *beside : lowest(begin, s, placed, [&](StorageId other) {
+        return !may_share(other, together[i]) || lives.meet(other, together[i]);
+      });
       place(s);
+      last = larger(last, end_);
     }
-    end_ = begin;
-    for (const StorageId s : together)
-      end_ = larger(end_, storage(s).shared().offset + shared_bytes(storage(s)));
+    end_ = last;
     for (const StorageId s : others) place(storage(s));
     for_each_list(l_, [&](Statements& list) { end_ = scopes(list, end_); });
     return end_.within(0, l_.machine.max_shared_bytes);
@@ -88,6 +111,37 @@ class SharedMemory {
 
   bool is_of_barriers(StorageId s) const {
     return std::ranges::any_of(l_.barriers, [&](const Barriers& b) { return b.storage == s; });
+  }
+
+  // Scratch of values that change their layouts where no loop is around, and what copies fill that
+  // it may take the place of, once that has been read: threads wait for each other then, as they do
+  // in any exchange. For one that comes behind another they do where there is no room beside it.
+  // Products of wgmma read on, meanwhile.
+  struct Exchanges {
+    std::set<StorageId> scratch = {}, copied = {};
+    bool have(StorageId s) const {
+      return !scratch.empty() && !copied.empty() && (scratch.contains(s) || copied.contains(s));
+    }
+  };
+  Exchanges find_exchanges() const {
+    Exchanges found;
+    if (l_.warpgroups > 1 || l_.wgmma_products > 0) return found;
+    for (const StorageId s : l_.storages.ids())
+      if (l_.storages[s].is_fetched()) found.copied.insert(l_.room_of(s));
+    const auto visit = [&](const auto& self, const Statements& list, bool in_loop) -> void {
+      for (const Statement& s : list) {
+        const Relayout* const r = std::get_if<Relayout>(&s.what);
+        if (r != nullptr && r->scratch && !in_loop) found.scratch.insert(r->scratch);
+        const LoopNest* const p = std::get_if<LoopNest>(&s.what);
+        const Stage* const copied = p == nullptr ? nullptr : std::get_if<Stage>(&p->sink);
+        if (copied != nullptr && copied->by.asynchronous)
+          found.copied.insert(l_.room_of(copied->storage));
+        for_each_body(s, [&](const Statements& body) { self(self, body, in_loop || repeats(s)); });
+      }
+    };
+    for (const Body& b : l_.bodies)
+      for (const Agent& a : b.agents) visit(visit, a.statements, false);
+    return found;
   }
 
   // Windows live as long as the program, barriers as long as the block.

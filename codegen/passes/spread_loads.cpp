@@ -164,10 +164,6 @@ class Spreading {
 
 }  // namespace
 
-layout::PlanOptions plan_options(const Program& l) {
-  return {.matrix_moves = l.machine.has_matrix_moves(), .matrix_stores = false};
-}
-
 void spread_loads(Program& l) { Spreading(l).run(); }
 
 }  // namespace palladium::passes

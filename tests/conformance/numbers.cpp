@@ -188,6 +188,12 @@ void add_values(std::vector<Case>& all) {
                           fmt::format("[&] {{ {} a[4] = {{x, y, y, x}}; {} h[4]; "
                                       "pl::to_all<4>(h, a); return h[{}]; }}()",
                                       in, out, which)});
+  for (const char* out : {"i8", "u8", "f8e4m3", "f8e5m2"})
+    for (const char* which : {"0", "1", "5"})
+      together.push_back({"f32", out,
+                          fmt::format("[&] {{ f32 a[6] = {{x, y, y, x, x, y}}; {} h[6]; "
+                                      "pl::to_all<6>(h, a); return h[{}]; }}()",
+                                      out, which)});
   for (const char* out : {"f16", "bf16", "i8"})
     for (const char* sign : {"true", "false"})
       for (const char* which : {"0", "1", "4", "7"})

@@ -24,14 +24,15 @@ struct Sizes {
   int num_warps = 4;
 };
 
-enum class Reader { sent, left, right };
+enum class Reader { sent, turned, left, right };
 
-// a @ b, rounded: stored by TMA, or an operand of another product.
+// a @ b, rounded: stored by TMA, transposed or not, or an operand of another product.
 graph::Graph rounded(DType t, Reader by, const Sizes& s) {
   const bool multiplied = by == Reader::left || by == Reader::right;
-  const Shape result = by == Reader::left    ? Shape{s.n, s.k}
-                       : by == Reader::right ? Shape{s.k, s.n}
-                                             : Shape{s.m, s.n};
+  const Shape result = by == Reader::left     ? Shape{s.n, s.k}
+                       : by == Reader::right  ? Shape{s.k, s.n}
+                       : by == Reader::turned ? Shape{s.n, s.m}
+                                              : Shape{s.m, s.n};
   std::vector<trace::ArgumentType> in{array({s.m, s.k}, t), array({s.k, s.n}, t)};
   if (by == Reader::left) in.push_back(array({s.m, s.k}, t));
   if (by == Reader::right) in.push_back(array({s.k, s.m}, t));
@@ -40,6 +41,7 @@ graph::Graph rounded(DType t, Reader by, const Sizes& s) {
                       [=](Ref a, Ref b, Refs others, Ref o) {
                         const Value p = dot(a[_], b[_]).astype(t);
                         if (by == Reader::sent) o[_] = p;
+                        if (by == Reader::turned) o[_] = transpose(p);
                         if (by == Reader::left) o[_] = dot(p, others[0][_], {.trans_a = true});
                         if (by == Reader::right) o[_] = dot(others[0][_], p);
                       },
@@ -64,6 +66,18 @@ TEST_CASE("what products leave is stored as matrices, whoever reads it") {
       }
 }
 
+TEST_CASE("matrices of warpgroups side by side lie in panels of any number of rows") {
+  for (const DType t : {f16, bf16})
+    for (const std::int64_t n : {64, 96, 160, 192, 224}) {
+      CAPTURE(t.name(), n);
+      const graph::Graph g = rounded(t, Reader::turned, {.m = 128, .n = n, .num_warps = 8});
+      const std::string text = text_of(g);
+      CHECK_THAT(text, ContainsSubstring("pl::stmatrix_x4_trans("));
+      CHECK_THAT(text, !ContainsSubstring("pl::store_shared"));
+      CHECK(on_all_targets(g, {}, hopper) == "");
+    }
+}
+
 TEST_CASE("matrices of any number of rows and columns are stored") {
   for_seeds(1, 12, [](std::uint64_t seed) {
     Random random(seed);
@@ -71,7 +85,7 @@ TEST_CASE("matrices of any number of rows and columns are stored") {
                   .n = 8 * random.between(1, 20),
                   .k = 16 * random.between(1, 4),
                   .num_warps = random.pick({4, 8})};
-    const Reader by = random.pick({Reader::sent, Reader::left, Reader::right});
+    const Reader by = random.pick({Reader::sent, Reader::turned, Reader::left, Reader::right});
     CAPTURE(s.m, s.n, s.k, s.num_warps, static_cast<int>(by));
     CHECK(on_all_targets(rounded(random.pick({f16, bf16}), by, s), {}, hopper) == "");
   });

@@ -27,8 +27,8 @@ struct Product {
   bool persistent = false;
 };
 
-// a @ b, rounded to a 16-bit float.
-graph::Graph rounded(DType t, const Product& p) {
+// a @ b, of floats of 16 bits, and what is made of the product before it is stored.
+graph::Graph rounded(DType t, const Product& p, DType out, auto make) {
   const auto blocks = [](std::int64_t rows, std::int64_t columns, bool left, bool right) {
     return BlockSpec{{rows, columns},
                      [=](Index i, Index j) {
@@ -42,10 +42,10 @@ graph::Graph rounded(DType t, const Product& p) {
         const auto add = [&](Index l, Value sum) {
           return sum + dot(a[{_, ds(l * 32, 32)}], b[{ds(l * 32, 32), _}]);
         };
-        o[_] = loop(0, depth / 32, add, zeros({p.block_m, p.block_n}, f32)).astype(t);
+        o[_] = make(loop(0, depth / 32, add, zeros({p.block_m, p.block_n}, f32)));
       },
       {.name = "rounded",
-       .out_type = {{p.m, p.n}, t},
+       .out_type = {{p.m, p.n}, out},
        .grid = {cdiv(p.m, p.block_m), cdiv(p.n, p.block_n)},
        .in_specs = {blocks(p.block_m, depth, true, false), blocks(depth, p.block_n, false, true)},
        .out_specs = {BlockSpec{{p.block_m, p.block_n},
@@ -55,6 +55,18 @@ graph::Graph rounded(DType t, const Product& p) {
       {array({p.m, p.k}, t), array({p.k, p.n}, t)});
   g.persistent = p.persistent;
   return by_warps(p.num_warps, std::move(g));
+}
+graph::Graph rounded(DType t, const Product& p) {
+  return rounded(t, p, t, [t](const Value& sum) { return sum.astype(t); });
+}
+
+// The same as bytes: rounded, within their numbers, or what is positive.
+graph::Graph in_bytes(DType t, const Product& p) {
+  return rounded(bf16, p, t, [t](const Value& sum) {
+    if (t == u8 || t == bool_) return (sum > 0.0f).astype(t);
+    if (t == i8) return clamp(-128.0f, round(sum * 0.25f), 127.0f).astype(t);
+    return clamp(-448.0f, sum * 0.5f, 448.0f).astype(t);
+  });
 }
 
 std::ptrdiff_t sends(const graph::Graph& g, int cc = hopper) {
@@ -92,6 +104,80 @@ TEST_CASE("results of any size are stored as far as their array goes") {
     CHECK(sends(g) == 1);
     CHECK(on_all_targets(g, {}, hopper) == "");
   });
+}
+
+TEST_CASE("results of bytes leave threads in pairs, from where products leave them") {
+  for (const DType t : {f8e4m3, f8e5m2, i8, u8, bool_})
+    for (const auto& [m, n] : {std::pair(64, 64), {64, 160}, {128, 96}, {128, 128}, {128, 256}})
+      for (const bool persistent : {false, true}) {
+        const int warps = m / 16;
+        CAPTURE(t.name(), m, n, persistent);
+        const graph::Graph g = in_bytes(t, {.m = m + 44,
+                                            .n = n + 16,
+                                            .block_m = m,
+                                            .block_n = n,
+                                            .num_warps = warps,
+                                            .persistent = persistent});
+        CHECK(sends(g) == 1);
+        const std::string text = cuda::emit(g, {.compute_capability = hopper}).text;
+        CHECK_THAT(text, ContainsSubstring("pl::store_shared<2>("));
+        CHECK_THAT(text, !ContainsSubstring("pl::load_shared"));
+        CHECK_THAT(text, !ContainsSubstring("pl::store_global"));
+        CHECK(on_all_targets(g, {}, hopper) == "");
+      }
+}
+
+TEST_CASE("bytes are rounded in pairs, however much they are computed of") {
+  for (const DType t : {f8e4m3, i8, u8}) {
+    const auto make = [t](Value x) {
+      for (int i = 0; i < 8; ++i) x = maximum(x * 0.5f, x - 3.0f);
+      return clamp(0.0f, x, 100.0f).astype(t);
+    };
+    CAPTURE(t.name());
+    const graph::Graph g = rounded(f16, {.m = 64, .n = 64}, t, make);
+    CHECK_THAT(cuda::emit(g, {.compute_capability = hopper}).text,
+               ContainsSubstring("pl::to_all<2>("));
+    CHECK(on_all_targets(g, {}, hopper) == "");
+  }
+}
+
+TEST_CASE("results of bytes of any size are stored as far as their array goes") {
+  for_seeds(1, 8, [](std::uint64_t seed) {
+    Random random(seed);
+    const std::int64_t multiple = random.pick({16, 16, 8, 1});
+    const Product p{.m = random.between(1, 300),
+                    .n = multiple * random.between(1, 20),
+                    .k = 8 * random.between(1, 20),
+                    .block_m = 16 * random.between(1, 8),
+                    .block_n = 16 * random.between(1, 8),
+                    .num_warps = random.pick({4, 8}),
+                    .persistent = random.pick({false, true})};
+    const DType t = random.pick({f8e4m3, f8e5m2, i8, u8, bool_});
+    CAPTURE(t.name(), p.m, p.n, p.k, p.block_m, p.block_n, p.num_warps, p.persistent);
+    const graph::Graph g = in_bytes(t, p);
+    CHECK(sends(g) == (p.n % 16 == 0 && p.block_n % 32 == 0));
+    for (const int cc : {80, hopper, 120}) CHECK(on_all_targets(g, {}, cc) == "");
+  });
+}
+
+TEST_CASE("rows that are quantised by their greatest element stay where products leave them") {
+  for (const std::int64_t n : {64, 96, 128}) {
+    CAPTURE(n);
+    const graph::Graph g =
+        by_warps(8, traced(
+                        [](Ref a, Ref b, Ref o, Ref scale) {
+                          const Value sum = dot(a[_], b[_]);
+                          const Value most = max(abs(sum), {.axis = 1, .keepdims = true}) * 0x1p-7f;
+                          o[_] = round(sum / maximum(most, 1e-8f)).astype(i8);
+                          scale[_] = most;
+                        },
+                        {.name = "quantised", .out_type = {{{128, n}, i8}, {{128, 1}, f32}}},
+                        {array({128, 64}, f16), array({64, n}, f16)}));
+    CHECK(sends(g) == 1);
+    CHECK_THAT(cuda::emit(g, {.compute_capability = hopper}).text,
+               !ContainsSubstring("pl::load_shared"));
+    CHECK(on_all_targets(g, {}, hopper) == "");
+  }
 }
 
 TEST_CASE("what is sent lies where a ring was that nobody reads any more") {

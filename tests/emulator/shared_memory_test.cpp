@@ -3,6 +3,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "codegen/cuda/lower.hpp"
 #include "palladium/error.hpp"
 #include "tests/support/kernels.hpp"
 #include "tests/support/seeds.hpp"
@@ -49,12 +50,13 @@ TEST_CASE("kernels whose exchanges, operands and sums share memory compute the s
   CHECK(with_little_memory(softmax_graph(1000), {5}) == Outcome::agrees);
   CHECK(with_little_memory(softmax_graph(3000, 1, f16), {3}, 80) == Outcome::agrees);
   CHECK(with_little_memory(layer_norm_graph(), {6}) != Outcome::differs);
-  CHECK(with_little_memory(whole(
-            [](Ref x, Ref y, Ref o) {
-              Value a = dot(x[_], y[_]), b = dot(y[_], x[_]);
-              o[_] = a + cumsum(b, {.axis = 1}) + transpose(cumsum(a, {.axis = 0}));
-            },
-            {array({64, 64}, f16), array({64, 64}, f16)}, ShapeDtype{{64, 64}, f32}),
+  CHECK(with_little_memory(
+            whole(
+                [](Ref x, Ref y, Ref o) {
+                  Value a = dot(x[_], y[_]), b = dot(y[_], x[_]);
+                  o[_] = a + cumsum(b, {.axis = 1}) + transpose(cumsum(a, {.axis = 0}));
+                },
+                {array({64, 64}, f16), array({64, 64}, f16)}, ShapeDtype{{64, 64}, f32}),
             {}, 80) == Outcome::agrees);
   CHECK(with_little_memory(whole(
             [](Ref x, Ref o) {
@@ -67,6 +69,53 @@ TEST_CASE("kernels whose exchanges, operands and sums share memory compute the s
                   zeros({48, 48}, f32));
             },
             {array({3, 48, 48}, f32)}, ShapeDtype{{48, 48}, f32})) == Outcome::agrees);
+}
+
+TEST_CASE("what threads exchange behind a loop lies where its copies were, and computes the same") {
+  struct Block {
+    std::int64_t m, n, k;
+    int num_warps;
+  };
+  for (const Block& p :
+       {Block{64, 64, 32, 4}, {64, 128, 64, 4}, {128, 128, 32, 8}, {32, 96, 32, 4}})
+    for (const DType t : {f16, bf16, i8})
+      for (const bool ragged : {false, true}) {
+        CAPTURE(p.m, p.n, p.k, t.name(), ragged);
+        const std::int64_t rows = ragged ? p.m + 5 : p.m;
+        const DType of = t == i8 ? f16 : t;
+        const graph::Graph g = by_warps(
+            p.num_warps,
+            traced(
+                [=](Ref a, Ref b, Ref o, Ref q) {
+                  const auto add = [&](Index i, Value sum) {
+                    return sum + dot(a[{_, ds(i * p.k, p.k)}], b[{ds(i * p.k, p.k), _}]);
+                  };
+                  const Value sum = loop(0, 5, add, zeros({p.m, p.n}, f32));
+                  o[_] = (sum * 0.25f).astype(t);
+                  q[_] = transpose(maximum(sum, 0.0f)).astype(t);
+                },
+                {.name = "exchanged",
+                 .out_type = {{{rows, p.n}, t}, {{p.n, rows}, t}},
+                 .grid = {cdiv(rows, p.m)},
+                 .in_specs = {BlockSpec{{p.m, 5 * p.k},
+                                        [](Index i) {
+                                          return Indices{i, 0};
+                                        },
+                                        {.fill = 0}},
+                              BlockSpec{{5 * p.k, p.n},
+                                        [](Index) {
+                                          return Indices{0, 0};
+                                        }}},
+                 .out_specs = {BlockSpec{{p.m, p.n}, [](Index i) { return Indices{i, 0}; }},
+                               BlockSpec{{p.n, p.m}, [](Index i) { return Indices{0, i}; }}}},
+                {array({rows, 5 * p.k}, of), array({5 * p.k, p.n}, of)}));
+        const lowered::Program l = cuda::lower(g, {.compute_capability = 80});
+        REQUIRE(l.rings.size() == 1);
+        const lowered::Ring& ring = l.rings.front();
+        const std::int64_t begin = l.storages[ring.storage].shared().offset;
+        CHECK(l.shared_bytes == begin + ring.slots * ring.slot_bytes);
+        CHECK(on_all_targets(g, {}, 80) == "");
+      }
 }
 
 TEST_CASE("random kernels compute the same where they share memory") {

@@ -22,6 +22,25 @@ TEST_CASE("dense rows are read and written 16 bytes at a time") {
   CHECK_THAT(copy("f64[512]", "f64[512]"), Shows({"load_global_nc<2>", "store_global<2>"}));
 }
 
+TEST_CASE("bytes that are stored together are rounded together, however they are computed") {
+  const auto rounded = [](const std::string& n, const std::string& to, int operations) {
+    const std::string f32 = "f32[" + n + "]", type = to + "[" + n + "]";
+    std::string body = "  %2: " + f32 + " = load %0\n", last = "%2";
+    for (int i = 3; i < 3 + operations; ++i) {
+      const std::string v = "%" + std::to_string(i);
+      body += "  " + v + ": " + f32 + (i % 2 == 0 ? " = mul " : " = sub ") + last + ", %2\n";
+      last = v;
+    }
+    return emitted(
+        whole({f32}, {type}, body + "  %99: " + type + " = cast " + last + "\n  store %1, %99"));
+  };
+  for (const std::string to : {"i8", "u8", "f8e4m3"})
+    for (const int operations : {0, 1, 20}) {
+      CHECK_THAT(rounded("64,66", to, operations), Shows({"pl::to_all<2>(", "store_global<2>"}));
+      CHECK_THAT(rounded("2048", to, operations), Shows({"pl::to_all<16>(", "store_global<16>"}));
+    }
+}
+
 TEST_CASE("memory that the kernel writes is not read through the read-only cache") {
   CHECK_THAT(emitted(R"(kernel k
   grid

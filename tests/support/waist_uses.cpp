@@ -87,7 +87,8 @@ void add_simple(std::vector<WaistUse>& all) {
       {"check_range", "pl::check_range(0, i64(u & 7), 8, \"fine\");"},
       {"was_stored", "u += pl::was_stored(true);"},
       {"div_all", "pl::div_all<5>(f + 1, f + 6, f[0]); pl::div_all<12, true>(f, f, f[11]);"},
-      {"to_all", "{ const i8 c[4] = {i8(u), 1, 2, 3}; pl::to_all<4>(h, c); pl::to_all<4>(b, c); }"},
+      {"to_all", "{ const i8 c[4] = {i8(u), 1, 2, 3}; pl::to_all<4>(h, c); pl::to_all<4>(b, c); "
+                 "u8 d[2]; pl::to_all<2>(d, f); u += d[0] + d[1]; }"},
       {"div_by", "f[0] = pl::div_by(f[1], 3.0f, 0x1.5555555555558p-2);"},
       {"div_by_count", "f[0] = pl::div_by_count(f[1], f32(u >> 1));"},
       {"mul_wide", "u += u32(pl::mul_wide(i32(u), i32(u)) >> 32);"},

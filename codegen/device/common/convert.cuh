@@ -72,7 +72,11 @@ PL_FN void to_all(To* dst, const From* src) {
       return;
     }
   }
-  PL_UNROLL for (int i = 0; i < N; ++i) dst[i] = to<To>(src[i]);
+  if constexpr (N % 4 == 2 && detail::converts_pairs<To, From>()) {
+    PL_UNROLL for (int i = 0; i < N; i += 2) detail::convert_pair(dst + i, src + i);
+  } else {
+    PL_UNROLL for (int i = 0; i < N; ++i) dst[i] = to<To>(src[i]);
+  }
 }
 
 // Of halves of bytes, the lower one first, which have a sign or not.

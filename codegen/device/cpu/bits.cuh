@@ -72,12 +72,18 @@ template <class To, class From>
 PL_FN constexpr bool converts_fours() {
   return false;
 }
+template <class To, class From>
+PL_FN constexpr bool converts_pairs() {
+  return false;
+}
 template <int N, class To, class From>
 PL_FN bool converts_all(const From*) {
   return false;
 }
 template <class H, class I>
 PL_FN void convert_four(H* dst, const I* src);
+template <class H, class I>
+PL_FN void convert_pair(H* dst, const I* src);
 template <bool Signed, class H>
 PL_FN void convert_halves(H* dst, const u8* src);
 

@@ -167,6 +167,15 @@ PL_FN constexpr bool converts_fours() {
          (to_integers && same<From, f32>);
 }
 
+// Whether two at once do, where no four are neighbours.
+template <class To, class From>
+PL_FN constexpr bool converts_pairs() {
+#if __CUDA_ARCH__ >= 890
+  if (same<To, f8e4m3> && same<From, f32>) return true;
+#endif
+  return (same<To, i8> || same<To, u8>) && same<From, f32>;
+}
+
 // Whether none of them becomes an infinity, which the instruction does not make.
 template <int N, class To, class From>
 PL_FN bool converts_all(const From* src) {
@@ -252,25 +261,23 @@ PL_FN u32 narrow_pair(f32 low, f32 high) {
 #endif
   return r;
 }
-template <class To>
-PL_FN u32 narrowed_word(const f32* src) {
-  if constexpr (is_byte_float<To>)
-    return narrow_pair<To>(src[0], src[1]) | narrow_pair<To>(src[2], src[3]) << 16;
-  u32 all;
-  i32 x[4];
-  PL_UNROLL for (int i = 0; i < 4; ++i) x[i] = truncate<i32>(src[i]);
-  if constexpr (same<To, i8>) {
-    asm("{.reg .b32 h; cvt.pack.sat.s8.s32.b32 h, %4, %3, 0;\n\t"
-        "cvt.pack.sat.s8.s32.b32 %0, %2, %1, h;}"
-        : "=r"(all)
-        : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]));
+// Two integers as bytes, below the lower two of `above`.
+template <class I>
+PL_FN u32 saturated_pair(i32 low, i32 high, u32 above) {
+  u32 r;
+  if constexpr (same<I, i8>) {
+    asm("cvt.pack.sat.s8.s32.b32 %0, %2, %1, %3;" : "=r"(r) : "r"(low), "r"(high), "r"(above));
   } else {
-    asm("{.reg .b32 h; cvt.pack.sat.u8.s32.b32 h, %4, %3, 0;\n\t"
-        "cvt.pack.sat.u8.s32.b32 %0, %2, %1, h;}"
-        : "=r"(all)
-        : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]));
+    asm("cvt.pack.sat.u8.s32.b32 %0, %2, %1, %3;" : "=r"(r) : "r"(low), "r"(high), "r"(above));
   }
-  return all;
+  return r;
+}
+template <class To>
+PL_FN u32 narrowed_pair(const f32* src, u32 above) {
+  if constexpr (is_byte_float<To>)
+    return narrow_pair<To>(src[0], src[1]) | above << 16;
+  else
+    return saturated_pair<To>(truncate<i32>(src[0]), truncate<i32>(src[1]), above);
 }
 
 // Of words, which no byte is taken out of.
@@ -289,9 +296,14 @@ PL_FN void convert_four(To* dst, const From* src) {
     PL_UNROLL for (int i = 0; i < 4; ++i)
       dst[i] = bitcast<f32>(i % 2 == 0 ? pairs[i / 2] << 16 : pairs[i / 2] & 0xffff0000);
   } else {
-    const u32 all = narrowed_word<To>(src);
+    const u32 all = narrowed_pair<To>(src, narrowed_pair<To>(src + 2, 0));
     ::memcpy(dst, &all, 4);
   }
+}
+template <class To>
+PL_FN void convert_pair(To* dst, const f32* src) {
+  const u16 both = narrowed_pair<To>(src, 0);
+  ::memcpy(dst, &both, 2);
 }
 
 // x & mask ^ bits: one instruction, where ptxas makes two of two constants.
