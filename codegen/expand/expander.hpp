@@ -140,7 +140,7 @@ class Expander {
   void find_turns();
   void find_last_turns(const lowered::Statements& agent);
   void find_lags(const lowered::Statements& agent);
-  void declare_slots_before(const lowered::Statements& list);
+  void declare_slots_before(const lowered::Statements& agent);
   /// Runs f, in which this says whether the iteration is the first.
   template <class F>
   void begins_with(ExprId first, F&& f) {

@@ -1,6 +1,7 @@
 // Rings that turn together: of one loop, with as many slots each, turned once in each iteration and
 // touched no more behind that. One number says the slot of all.
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "codegen/expand/expander.hpp"
@@ -150,18 +151,27 @@ void Expander::find_lags(const lowered::Statements& agent) {
   }
 }
 
-// Of slots that products of the iteration before have read.
-void Expander::declare_slots_before(const lowered::Statements& list) {
-  for (const lowered::Statement& s : list) {
-    lowered::for_each_body(s, [&](const lowered::Statements& body) { declare_slots_before(body); });
-    const auto* const arrive = std::get_if<lowered::Arrive>(&s.what);
-    if (arrive == nullptr || arrive->back == 0) continue;
-    const lowered::Barriers& barriers = l_.barriers[arrive->barrier];
-    if (!barriers.ring || !barriers.along.empty()) continue;
-    const RingId first = turns_with_[barriers.ring];
-    if (l_.rings[first].fetched && !l_.rings[first].unrolled && slots_[first].before == no_expr)
-      slots_[first].before = declare_number("before", first);
-  }
+// Of slots that products of the iteration before have read; where a loop's text goes over the slots
+// of a ring it knows them.
+void Expander::declare_slots_before(const lowered::Statements& agent) {
+  std::set<RingId> asked, gone_over;
+  const auto visit = [&](const auto& self, const lowered::Statements& list) -> void {
+    for (const lowered::Statement& s : list) {
+      if (const auto* const loop = std::get_if<lowered::Loop>(&s.what); loop && loop->ring)
+        gone_over.insert(turns_with_[loop->ring]);
+      if (const auto* const loop = std::get_if<lowered::GridLoop>(&s.what); loop && loop->ring)
+        gone_over.insert(turns_with_[loop->ring]);
+      if (const auto* const arrive = std::get_if<lowered::Arrive>(&s.what); arrive && arrive->back)
+        if (const lowered::Barriers& all = l_.barriers[arrive->barrier];
+            all.ring && all.along.empty())
+          asked.insert(turns_with_[all.ring]);
+      lowered::for_each_body(s, [&](const lowered::Statements& body) { self(self, body); });
+    }
+  };
+  visit(visit, agent);
+  for (const RingId r : asked)
+    if (l_.rings[r].fetched && !l_.rings[r].unrolled && !gone_over.contains(r))
+      slots_[r].before = declare_number("before", r);
 }
 
 }  // namespace palladium::expand
