@@ -9,6 +9,7 @@
 #include <bit>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -21,6 +22,7 @@
 #include "codegen/lowered/effects.hpp"
 #include "codegen/passes/access_model.hpp"
 #include "codegen/passes/layouts.hpp"
+#include "codegen/passes/nest_model.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/passes/register_slices.hpp"
 
@@ -71,7 +73,7 @@ Layout lift(const Layout& leaf, const DimMap& map, const Extents& domain) {
 class Assignment {
  public:
   explicit Assignment(Program& l)
-      : l_(l), g_(l.graph), model_(l), halved_(graph::halved_bytes(l.graph)) {}
+      : l_(l), g_(l.graph), model_(l), nests_(l), halved_(graph::halved_bytes(l.graph)) {}
 
   void run() {
     for_each_list(l_, [&](Statements& list) { collect(list, 0); });
@@ -381,9 +383,12 @@ class Assignment {
       return load ? known->load : known->store;
     };
     for (const ValueId v : evaluated(p)) cost += registers * operations(v, 32);
+    const std::map<ValueId, int> mixed = widths_of_mixed(u, l);
     for (const Effect& e : u.elements) {
       if (e.window && halved_.contains(e.leaf) && is_opaque(e.map))
         cost += halves_cost(p, l, e.leaf).value_or(32 * registers);
+      else if (e.window && mixed.contains(e.leaf))
+        cost += 32 * registers / mixed.at(e.leaf);
       else if (e.window)
         cost += memory(g_[e.leaf].args[0], e.map, true);
       else if (reads_staged(l_, e.leaf))
@@ -409,6 +414,24 @@ class Assignment {
                    [&](const Clear& to) { return stage_cost(to.storage, l); },
                    [&](const auto& fold) { return fold.cost(l_, l); }},
                p.sink);
+  }
+
+  // Of what is read in another order than it stands in, how many elements at a time, where that
+  // does not depend on layouts of others.
+  std::map<ValueId, int> widths_of_mixed(const Use& u, const Layout& l) const {
+    std::map<ValueId, int> widths;
+    const auto is_mixed = [&](const Effect& e) { return e.window && is_opaque(e.map); };
+    if (!u.reads.empty() || !std::holds_alternative<Store>(u.nest->sink) ||
+        std::ranges::none_of(u.elements, is_mixed))
+      return widths;
+    LoopNest nest = *u.nest;
+    nest.layout = l;
+    nest.rolled.assign(static_cast<std::size_t>(l.rank()), 0);
+    const std::map<ValueId, int> all = nests_.look(nest).widths;
+    for (const Effect& e : u.elements)
+      if (const auto known = all.find(e.leaf); is_mixed(e) && known != all.end())
+        widths.insert(*known);
+    return widths;
   }
 
   // Of bytes, both halves of which the nest has: what reading them costs the threads that have
@@ -613,6 +636,7 @@ class Assignment {
   Program& l_;
   const Graph& g_;
   mutable AccessModel model_;       // remembers what it was asked
+  mutable NestModel nests_;         // likewise
   const std::set<ValueId> halved_;  // bytes of which elements of 4 bits are made
   std::vector<Use> uses_;
   Table<LayoutVariableId, LayoutVariableId> island_;
