@@ -162,6 +162,7 @@ class Assignment {
         for (const Read& r : u.reads) exchange(r, max_candidates);
     for (const LayoutVariableId i : l_.pinned.ids())
       if (find(i) == i && variables_[i].pin.domain.empty()) add_strided(variables_[i]);
+    for (const Use& u : uses_) add_beside(u);
     for (const Use& u : uses_)
       for (const Read& r : u.reads) exchange(r, max_offered);
     for (const Use& u : uses_) add_consecutive(*u.nest);
@@ -262,6 +263,23 @@ class Assignment {
     const std::int64_t threads = vectors & -vectors;
     if (vec > 1 && row % vec == 0 && threads < std::min(enough, vectors))
       add_candidate(v, layout::strided(v.domain, vec, threads * vec, l_.num_warps));
+  }
+
+  // What is alike along a dimension a thread has for several elements, if these follow one another
+  // along that, and its warp for others.
+  void add_beside(const Use& u) {
+    Variable& v = variables_[find(u.nest->variable)];
+    if (!v.pin.domain.empty() || v.vectors.empty() || v.domain.size() < 3) return;
+    for (const Effect& e : u.elements) {
+      if (is_opaque(e.map)) continue;
+      std::vector<bool> alike(v.domain.size());
+      for (std::size_t d = 0; d < alike.size(); ++d)
+        alike[d] =
+            v.domain[d] > 1 && std::count(e.map.begin(), e.map.end(), static_cast<int>(d)) == 0;
+      if (std::ranges::count(alike, true) > 0 && !alike.back())
+        add_candidate(v, layout::strided_beside(v.domain, v.vectors[0], alike, l_.num_warps),
+                      max_offered);
+    }
   }
 
   // A thread that scans elements which follow one another asks the others once.
