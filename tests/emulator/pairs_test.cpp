@@ -159,6 +159,16 @@ TEST_CASE("neighbours in memory make elements in any order") {
         compare(b, operation);
 }
 
+TEST_CASE("nothing is read behind an array that ends with an element that is wanted") {
+  const Kernel k = pallas_call([](Ref x, Ref o) { o[_] = x[ds(0, 512, 2)]; },
+                               {.name = "every_second", .out_type = {{512}, f32}});
+  for_each_target("an odd row", [&](Target target) {
+    const Array x = make_array<float>({1023}, [](auto i) { return static_cast<float>(i); });
+    const Array o = on_cpu(k.on(target)(on(target, x)));
+    for (std::int64_t i = 0; i < o.size(); ++i) REQUIRE(o.data<float>()[i] == 2 * i);
+  });
+}
+
 TEST_CASE("neighbours in memory make elements in any order, of random blocks") {
   const std::vector<Operation> all = operations();
   for_seeds(1, 60, [&](std::uint64_t seed) {

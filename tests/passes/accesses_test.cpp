@@ -64,6 +64,13 @@ TEST_CASE("elements around those of a vector are read where they are in the arra
   };
   CHECK_THAT(every_second("64", "32"), Shows({"load_global_nc<8>"}));
   CHECK_THAT(every_second("65", "32"), Shows({"load_global_nc<1>"}));
+  // Of a single row, too, the array may end between the last one that is wanted and its neighbour.
+  const auto row = [](const std::string& size) {
+    return copy("f32[" + size + "]", "f32[512]", "  %2: ref block f32[512] = at %0 [ds(0,512,2)]",
+                "%2");
+  };
+  CHECK_THAT(row("1024"), Shows({"load_global_nc<4>"}));
+  CHECK_THAT(row("1023"), Shows({"load_global_nc<1>"}));
 }
 
 TEST_CASE("both halves of pairs are read once, and what is put together of them is stored") {
