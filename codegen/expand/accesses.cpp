@@ -177,6 +177,7 @@ Depends Nest::near(Depends depends, DType type) {
 ExprId Nest::access(const Address& a, const DimMap& map, ExprId mask) {
   if (!a.parts.empty()) return joined_access(a, map, mask);
   if (shares_row(a, map, mask)) return row_access(a, map);
+  if (const auto span = span_around(a, map, mask)) return span_access(a, map, mask, *span);
   const Depends of_mask = e_.depends(mask);
   const Depends all = near(depends(a, bounds_of(a, map)) | of_mask, a.dtype);
   if ((of_mask & (on_element | in_element)) == 0 && is_vector(a, map)) {
@@ -197,6 +198,61 @@ ExprId Nest::access(const Address& a, const DimMap& map, ExprId mask) {
   access.registers = e_.address(x);
   b_.place(all, x, {thread::Load{access}, b_.at()});
   return filled(a, e_.variable(x));
+}
+
+// Reads all that stand around the elements of a vector, once for all who want some of them.
+ExprId Nest::span_access(const Address& a, const DimMap& map, ExprId mask,
+                         const thread::Span& span) {
+  constexpr std::uint32_t span_of_vector = UINT32_MAX - 2;  // as the value in a key
+  Address from = a;
+  from.offset = span.first;
+  thread::Access access{.function = load_function(a), .width = span.width};
+  std::vector<ExprId> tests = reading_threads(a);
+  tests.insert(tests.begin(), {mask, predicate(bounds_of(a, map))});
+  access.test = e_.all(std::move(tests));
+  fill_outside(access, a.outside);
+  const thread::Place place = place_of(from);
+  const Key key{span_of_vector,
+                thread::index(place.base),
+                thread::index(place.offset),
+                thread::index(access.test),
+                thread::index(access.outside),
+                static_cast<std::uint32_t>(span.count),
+                static_cast<std::uint32_t>(a.dtype.kind())};
+  const auto [known, is_new] = memo_.try_emplace(key, no_expr);
+  if (is_new) {
+    const VariableId array = unfilled("a", a.dtype, span.count);
+    read_span(
+        access, from, array, span.count,
+        near(depends(from, {}) | e_.depends(access.test) | on_element, a.dtype) & ~on_element);
+    known->second = e_.address(array);
+    spans_.insert(array);
+  }
+  return e_.element(e_[known->second].variable, e_.sum(span.at));
+}
+
+// So many elements to the beginning of the array, by accesses of the width.
+void Nest::read_span(thread::Access access, Address from, VariableId array, std::int64_t count,
+                     Depends depends) {
+  if (count == access.width) {
+    access.registers = e_.address(array);
+    access.place = place_of(from);
+    return b_.place(depends, array, {thread::Load{access}, b_.at()});
+  }
+  const VariableId q = e_.declare(
+      {.name = "q", .type = i32, .facts = {.multiple = access.width, .low = 0, .high = count - 1}});
+  const Affine iteration = Affine::term(e_.variable(q));
+  from.offset = from.offset + iteration;
+  access.registers = e_.address(array, e_.sum(iteration));
+  access.place = place_of(from);
+  thread::For loop{.counter = q,
+                   .low = e_.number(0),
+                   .high = e_.number(count),
+                   .step = access.width,
+                   .body = {},
+                   .short_form = true};
+  loop.body.push_back({thread::Load{access}, b_.at()});
+  b_.place(depends, array, {std::move(loop), b_.at()});
 }
 
 // Reads the parts of one element and joins them. Out of bounds is what has a part there.

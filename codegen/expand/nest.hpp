@@ -79,7 +79,8 @@ class Nest : private passes::Elements {
   std::optional<bool> known(ValueId v) const override;
   ExprId cast_together(DType to, ExprId x) override;
   ExprId converted_halves(const HalvedBytes& bytes, DType to) override;
-  ExprId converted_elements(VariableId from, DType to, decltype(thread::Call::templates) templates);
+  ExprId converted_elements(VariableId from, DType to, std::int64_t count,
+                            decltype(thread::Call::templates) templates);
   ExprId sum_of(ValueId v, std::vector<ExprId> addends) override;
   std::vector<ExprId> hoisted(std::vector<ExprId> operands) override;
 
@@ -245,6 +246,9 @@ class Nest : private passes::Elements {
   thread::Statement vector_access(Vector v);
   void read_first_again(Vector& v);
   thread::Place place_of(const Address& a);
+  ExprId span_access(const Address& a, const DimMap& map, ExprId mask, const thread::Span& span);
+  void read_span(thread::Access access, Address from, VariableId array, std::int64_t count,
+                 thread::Depends depends);
   ExprId joined_access(const Address& a, const DimMap& map, ExprId mask);
   ExprId joined_filled(const Address& a, const DimMap& map, ExprId mask);
   void fill_outside(thread::Access& access, ExprId outside);
@@ -282,6 +286,7 @@ class Nest : private passes::Elements {
   std::map<std::pair<ExprId, ExprId>, std::size_t> row_numbers_;  // by base and offset
   std::vector<std::vector<VariableId>> row_arrays_;               // by number, of each span
   std::map<ColumnSum, VariableId> column_sums_;
+  std::set<VariableId> spans_;  // arrays with elements of a vector among others
 };
 
 /// How an address is read, wholly or in part.

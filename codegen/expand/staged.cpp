@@ -68,32 +68,11 @@ ExprId Nest::row_access(const Address& a, const DimMap& map) {
 
 void Nest::load_span(const lowered::RowSpan& span, VariableId array, const Address& a,
                      const DimMap& map) {
-  const std::int64_t count = span.high - span.low;
-  const Bounds bounds = bounds_of(a, map);
   thread::Access access{.function = load_function(a), .width = span.width};
-  access.test = predicate(bounds);
+  access.test = predicate(bounds_of(a, map));
   Address from = a;
   from.offset = row_of(a) + Affine(span.low);
-  thread::Depends all = depends(from, {}) | e_.depends(access.test);
-  if (count == span.width) {
-    access.registers = e_.address(array);
-    access.place = place_of(from);
-    return b_.place(all, array, {thread::Load{access}, b_.at()});
-  }
-  const VariableId q = e_.declare(
-      {.name = "q", .type = i32, .facts = {.multiple = span.width, .low = 0, .high = count - 1}});
-  const Affine iteration = Affine::term(e_.variable(q));
-  from.offset = from.offset + iteration;
-  access.registers = e_.address(array, e_.sum(iteration));
-  access.place = place_of(from);
-  thread::For loop{.counter = q,
-                   .low = e_.number(0),
-                   .high = e_.number(count),
-                   .step = span.width,
-                   .body = {},
-                   .short_form = true};
-  loop.body.push_back({thread::Load{access}, b_.at()});
-  b_.place(all, array, {std::move(loop), b_.at()});
+  read_span(access, from, array, span.high - span.low, depends(from, {}) | e_.depends(access.test));
 }
 
 }  // namespace palladium::expand

@@ -103,23 +103,26 @@ ExprId Nest::held_value(StorageId storage, const DimMap& map) {
 // Bytes, and bf16, of which several take fewer instructions together than one by one.
 ExprId Nest::cast_together(DType to, ExprId x) {
   constexpr int least = 4;
-  const thread::Expr& of = e_[x];
-  if (of.node != thread::Node::element || of.args[0] != element_ || vector_ < least) return no_expr;
+  const thread::Expr of = e_[x];
+  if (of.node != thread::Node::element || vector_ < least) return no_expr;
+  const bool is_span = spans_.contains(of.variable);
+  if (of.args[0] != element_ && !is_span) return no_expr;
   const thread::Variable& from = e_[of.variable];
   const bool of_bytes = from.type == i8 || from.type == u8 || graph::is_byte_float(from.type);
   const bool to_floats = to == f32 || (of_bytes && (to == f16 || to == bf16));
   if (!to_floats || !(of_bytes || from.type == bf16)) return no_expr;
-  if (!from.temporary || from.count != vector_) return no_expr;
+  if (!from.temporary || (from.count != vector_ && !is_span)) return no_expr;
   const Key key{converted_vector, static_cast<std::uint32_t>(thread::index(of.variable)),
                 static_cast<std::uint32_t>(to.kind())};
-  if (const auto known = memo_.find(key); known != memo_.end()) return known->second;
-  return memo_[key] = converted_elements(of.variable, to, {std::int64_t{vector_}});
+  ExprId& all = memo_.try_emplace(key, no_expr).first->second;
+  if (all == no_expr) all = converted_elements(of.variable, to, from.count, {from.count});
+  return e_.element(e_[all].variable, of.args[0]);
 }
 
-// Of a vector that is there, as the function with these templates makes them.
-ExprId Nest::converted_elements(VariableId from, DType to,
+// So many elements that are there, as the function with these templates makes them.
+ExprId Nest::converted_elements(VariableId from, DType to, std::int64_t count,
                                 decltype(thread::Call::templates) templates) {
-  const VariableId all = unfilled("x", to, vector_);
+  const VariableId all = unfilled("x", to, count);
   b_.place(e_[from].facts.depends, all,
            {thread::Call{.function = Row::to_all,
                          .templates = std::move(templates),
@@ -145,7 +148,7 @@ ExprId Nest::converted_halves(const HalvedBytes& bytes, DType to) {
                           .place = place_of(a)}},
             b_.at()});
   b_.at(outer);
-  return converted_elements(read, to, {std::int64_t{vector_}, bytes.is_signed});
+  return converted_elements(read, to, vector_, {std::int64_t{vector_}, bytes.is_signed});
 }
 
 ExprId Nest::load(const Pending& p, ExprId mask) {

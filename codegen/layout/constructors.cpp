@@ -124,6 +124,44 @@ Layout strided(const Extents& domain, int vec, std::int64_t max_width, int warps
               Places(thread.begin() + lane_bits, thread.end()));
 }
 
+namespace {
+
+// Whether a tile may have a bit of the dimension: rows are not padded, others a little.
+bool may_be_in_tile(const Extents& domain, int d, int bit) {
+  constexpr std::int64_t least = 8;  // elements for each that is padding
+  const std::int64_t tile = std::int64_t{2} << bit, padding = (tile - domain[d] % tile) % tile;
+  const bool is_last = d + 1 == static_cast<int>(domain.size());
+  return is_last ? padding == 0 : least * padding <= domain[d];
+}
+
+}  // namespace
+
+Layout strided_beside(const Extents& domain, int vec, const std::vector<bool>& alike, int warps) {
+  const int rank = static_cast<int>(domain.size());
+  std::vector<int> tile_bits(domain.size(), 0);
+  const auto fill = [&](Places& places, int wanted, const auto& takes) {
+    for (int d = rank - 1; d >= 0; --d)
+      while (takes(d) && std::ssize(places) < wanted && may_be_in_tile(domain, d, tile_bits[d]))
+        places.push_back({d, tile_bits[d]++});
+  };
+  const auto is_last = [&](int d) { return d + 1 == rank; };
+  const auto is_alike = [&](int d) {
+    return static_cast<bool>(alike[static_cast<std::size_t>(d)]);
+  };
+  const auto any = [](int) { return true; };
+  const int warp_bits = warp_bits_of(warps);
+  Places reg, lane, warp;
+  fill(reg, log2_ceil(vec), is_last);
+  fill(lane, lane_bits, is_last);
+  fill(lane, lane_bits, is_alike);
+  fill(warp, warp_bits, [&](int d) { return !is_alike(d); });
+  fill(lane, lane_bits, any);
+  fill(warp, warp_bits, any);
+  lane.resize(lane_bits, copies);
+  warp.resize(static_cast<std::size_t>(warp_bits), copies);
+  return make(domain, tile_bits, reg, lane, warp);
+}
+
 Layout accumulator(const Extents& domain, Warps warps, std::int64_t run) {
   expect_rank("accumulator", domain, 2);
   if (run < 8 || !std::has_single_bit(static_cast<std::uint64_t>(run)))

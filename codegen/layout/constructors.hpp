@@ -19,6 +19,12 @@ Layout replicated(const Extents& domain, int warps = 4);
 inline constexpr std::int64_t full_width = std::numeric_limits<std::int64_t>::max();
 Layout strided(const Extents& domain, int vec, std::int64_t max_width = full_width, int warps = 4);
 
+/// The same for what is combined with something that is alike along the dimensions `alike`: a warp
+/// has as few others as may be, and a thread elements of several numbers along these alone. Rows
+/// are not padded, other dimensions a little; threads that are left over hold copies.
+Layout strided_beside(const Extents& domain, int vec, const std::vector<bool>& alike,
+                      int warps = 4);
+
 /// `layout` with its repetitions along d turned into register bits, below those of threads: what a
 /// thread holds along d follows one another. Of a number of repetitions that is no power of two
 /// there is more padding.

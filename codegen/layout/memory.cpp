@@ -100,24 +100,26 @@ int vector_width(const Layout& l, const MemoryFacts& facts) {
 }
 
 AccessCost access_cost(const Layout& layout, int vector, int element_bytes,
-                       std::span<const std::int64_t> distances, int warps_alike) {
+                       std::span<const std::int64_t> distances, int warps_alike, Around around) {
   double filled = 1;  // the part of the registers that is not padding
   for (int d = 0; d < layout.rank(); ++d) {
     const auto padded = static_cast<double>(layout.repetitions(d) << layout.tile_bits[d]);
     if (padded > 0) filled *= static_cast<double>(layout.domain[d]) / padded;
   }
-  AccessCost cost{.accesses = layout.registers() / vector};
-  const std::int64_t bytes = std::int64_t{vector} * element_bytes;
+  AccessCost cost{.accesses = layout.registers() / vector * around.accesses};
+  const std::int64_t wanted = std::int64_t{vector} * element_bytes / around.accesses;
+  const std::int64_t bytes = around.bytes > 0 ? around.bytes : wanted;
   const double in_all = layout.warps() * filled * static_cast<double>(cost.accesses);
   // What a thread loads by accesses that follow one another is brought by the first of them; of
   // what it stores each goes to the L2 cache by itself.
   const std::int64_t run = run_of(layout);
-  const bool follow = bytes == vector_bytes && run * element_bytes <= longest_run;
-  const std::int64_t joined = follow ? run / vector : 1;
+  const std::int64_t of_run = run / vector * around.accesses;
+  const bool follow = bytes == vector_bytes && of_run * bytes <= longest_run;
+  const std::int64_t joined = follow ? of_run : 1;
   const double loaded =
       in_all * sectors_of_access(distances, bytes * joined) / static_cast<double>(joined);
   const double stored = in_all * sectors_of_access(distances, bytes);
-  const double ideal = in_all * ideal_sectors_of_access(distances, bytes);
+  const double ideal = in_all * ideal_sectors_of_access(distances, std::min(wanted, bytes));
   const auto wasted = [&](double moved) { return std::max(0.0, moved - ideal); };
   cost.sectors = std::llround(loaded);
   cost.ideal_sectors = std::llround(ideal);

@@ -42,11 +42,18 @@ struct AccessCost {
   double load = 0, store = 0;  // clocks
 };
 
+/// What a vector that no access moves by itself is among: so much as accesses of so many bytes
+/// move.
+struct Around {
+  std::int64_t accesses = 1, bytes = 0;
+};
+
 /// By accesses of `vector` elements. `distances`: per bit of the lane, how many bytes it moves the
 /// address; 0: lanes that differ in it read the same. So many warps move the same for different
 /// elements of a pass, and find it in the cache.
 AccessCost access_cost(const Layout& layout, int vector, int element_bytes,
-                       std::span<const std::int64_t> distances, int warps_alike = 1);
+                       std::span<const std::int64_t> distances, int warps_alike = 1,
+                       Around around = {});
 
 enum class Swizzle { None, B32, B64, B128 };
 

@@ -227,7 +227,12 @@ std::optional<layout::AccessCost> AccessModel::cost(ValueId ref, const DimMap& m
                                                     const layout::Layout& layout) {
   const Address a = place(ref, map);
   if (!a.parts.empty()) return std::nullopt;
-  const int width = thread::width_of(e_, a, a.bounds, element_, vector_).width;
+  int width = thread::width_of(e_, a, a.bounds, element_, vector_).width;
+  layout::Around around;
+  if (const auto span = width > 1 ? std::nullopt : span_around(a, map, no_expr)) {
+    around = {span->count / span->width, std::int64_t{span->width} * a.dtype.bytes()};
+    width = vector_;
+  }
   const ExprId offset = e_.sum(a.offset, i64);
   const OfThreads at = values_of(offset);
   std::vector<std::int64_t> distances;
@@ -236,7 +241,7 @@ std::optional<layout::AccessCost> AccessModel::cost(ValueId ref, const DimMap& m
   int alike = 1;
   for (std::size_t b = 0; b < warps_.size(); ++b)
     if (warps_[b] != 0 && layout.warp[b] == 0) alike *= 2;
-  return layout::access_cost(layout, width, a.dtype.bytes(), distances, alike);
+  return layout::access_cost(layout, width, a.dtype.bytes(), distances, alike, around);
 }
 
 int AccessModel::whole_width(ValueId ref, const DimMap& map) {

@@ -25,6 +25,9 @@ using thread::Operator;
 
 namespace {
 
+// Elements of which one access may have some that nobody asked for.
+constexpr std::int64_t most_together = 16;
+
 bool is_apart(const Affine& from, const Affine& to, std::int64_t distance) {
   const Affine difference = to + from * -1;
   return difference.is_constant() && difference.constant() == distance;
@@ -145,6 +148,7 @@ bool Addresses::join(const std::vector<Address>& parts, DType whole, Address& re
   result = first;
   result.offset = first.offset.quotient(n);
   result.alignment = first.alignment / n;
+  result.together = std::max(std::int64_t{1}, first.together / n);
   for (std::size_t b = 0; b < first.bounds.size(); ++b) {
     const Bound& bound = first.bounds[b];
     const bool along = !is_apart(bound.at, parts[1].bounds[b].at, 0);
@@ -223,6 +227,7 @@ Address Addresses::part_address(ValueId ref, Coordinates c, DimMap map, Affine k
   if (parts != 1) {
     a.offset = a.offset * parts + k;
     a.alignment *= parts;
+    a.together *= parts;
     a.wide = a.wide || a.reach >= (std::int64_t{1} << 31) / parts;
   }
   see_as(a, t);
@@ -306,6 +311,7 @@ Address Addresses::window_address(WindowId window, const Coordinates& c) {
   Address a{.base = names.pointer,
             .first = names.first,
             .alignment = std::max(1, m.alignment / m.array_aval.dtype.bytes()),
+            .together = most_together,
             .read_only = w.read_only,
             .writable = w.stored,
             .dtype = m.array_aval.dtype};
@@ -339,6 +345,9 @@ Address Addresses::window_address(WindowId window, const Coordinates& c) {
     // Modulo the alignment: the product is as large as strides are.
     const std::int64_t start = names.multiple[static_cast<std::size_t>(d)] % a.alignment;
     a.alignment = std::gcd(a.alignment, start * (known.multiple % a.alignment));
+    const Dim& extent = m.array_aval.shape[d];
+    a.together =
+        std::gcd(a.together, d + 1 == rank ? multiple_of(extent, g_.facts) : known.multiple);
     stride = stride * m.array_aval.shape[d];
   }
   add_bounds_of_block(a.bounds, window, c);
@@ -368,6 +377,7 @@ Address Addresses::storage_address(StorageId storage, const Coordinates& c) {
   const Storage& s = l_.storages[storage];
   Address a{.base = shared_address(storage),
             .alignment = 16 / s.dtype.bytes(),
+            .together = most_together,
             .shared = true,
             .apart = reads_apart(storage),
             .writable = true,
@@ -378,6 +388,7 @@ Address Addresses::storage_address(StorageId storage, const Coordinates& c) {
     return a;
   }
   std::int64_t stride = 1;
+  if (!s.shape.empty()) a.together = std::gcd(a.together, std::gcd(s.shape.back(), in.row_stride));
   for (std::size_t d = s.shape.size(); d-- > 0;) {
     const bool swizzles = in.row_swizzle > 0 && d + 1 == s.shape.size();
     a.offset =
@@ -410,10 +421,33 @@ std::pair<Affine, Affine> Addresses::split(const Affine& x, std::int64_t by) {
     Affine& to = exact ? whole : rest;
     to = to + Affine::term(t.of, exact ? t.coefficient / by : t.coefficient);
   }
-  if (const thread::Facts known = e_.facts(rest); known.low >= 0 && known.high < by)
-    return {whole, rest};
+  const auto is_remainder = [&](const Affine& a) {
+    const thread::Facts known = e_.facts(a);
+    return known.low >= 0 && known.high < by;
+  };
+  if (is_remainder(rest)) return {whole, rest};
+  if (const auto [elements, begin] = elements_apart(rest, by); !elements.is_zero()) {
+    const ExprId of = e_.sum(elements);
+    if (!begin.is_zero())
+      whole = whole + named_index(quotient(e_.sum(named_index(e_.sum(begin))), by));
+    if (is_remainder(elements)) return {whole, elements};
+    return {whole + Affine::term(quotient(of, by)), Affine::term(e_.bits(of, by - 1, 0))};
+  }
   const ExprId name = e_.sum(named_index(e_.sum(rest)));
   return {whole + named_index(quotient(name, by)), named_index(e_.bits(name, by - 1, 0))};
+}
+
+// What the number of an element in its vector says, and where the vector begins, a multiple of
+// `by`. Where its elements stand, one beside the other, follows from their numbers then.
+std::pair<Affine, Affine> Addresses::elements_apart(const Affine& x, std::int64_t by) const {
+  Affine elements(x.constant()), begin;
+  for (const Affine::Term& t : x.terms()) {
+    const bool counts = e_.depends(t.of) == thread::on_element;
+    if (!counts && t.coefficient * (e_.facts(t.of).multiple % by) % by != 0) return {};
+    Affine& to = counts ? elements : begin;
+    to = to + Affine::term(t.of, t.coefficient);
+  }
+  return elements.is_constant() ? std::pair(Affine(), x) : std::pair(elements, begin);
 }
 
 ExprId Addresses::quotient(ExprId x, std::int64_t by) {

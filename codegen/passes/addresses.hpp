@@ -89,6 +89,8 @@ class Addresses {
   thread::Affine divided(const thread::Affine& a, std::int64_t by);
   std::pair<thread::Affine, thread::Affine> element_part(const thread::Affine& x,
                                                          std::int64_t chunk) const;
+  std::pair<thread::Affine, thread::Affine> elements_apart(const thread::Affine& x,
+                                                           std::int64_t by) const;
   std::pair<thread::Affine, thread::Affine> split(const thread::Affine& x, std::int64_t by);
   thread::ExprId quotient(thread::ExprId x, std::int64_t by);
   thread::Affine in_panels(const Storage& s, const Coordinates& c);

@@ -211,6 +211,19 @@ bool Elements::is_vector(const Address& a, const DimMap& map) const {
   return (d & on_element) != 0 && (d & in_element) == 0;
 }
 
+// Of what others may write while it is read nothing is read that nobody wants.
+std::optional<thread::Span> Elements::span_around(const Address& a, const DimMap& map,
+                                                  ExprId mask) {
+  constexpr Depends on_elements = on_element | in_element;
+  const bool is_still = a.shared ? a.apart && !a.resident && !a.peer : a.read_only;
+  if (vector_ == 1 || !a.parts.empty() || !is_still || a.skew != no_expr ||
+      (e_.depends(mask) & on_elements) != 0 || (is_vector(a, map) && vector_width(a, {}).width > 1))
+    return {};
+  auto span = thread::span_of(e_, a, element_, vector_);
+  if (span && (e_.depends(predicate(bounds_of(a, map))) & on_elements) != 0) span.reset();
+  return span;
+}
+
 bool Elements::is_together(const Address& a, const Bounds& bounds, ExprId mask) const {
   const Depends of_mask = e_.depends(mask);
   return vector_ > 1 && ((depends(a, bounds) | of_mask) & in_element) == 0 &&

@@ -133,6 +133,9 @@ class Elements : protected Addresses {
   thread::Depends depends(const Address& a, const Bounds& bounds) const;
   /// Whether the elements of a vector are accessed together.
   bool is_vector(const Address& a, const DimMap& map) const;
+  /// Where those of a vector are among others that are read with them, in or out of bounds all of
+  /// them; none where they are not, or are read as they come.
+  std::optional<thread::Span> span_around(const Address& a, const DimMap& map, ExprId mask);
   /// Whether all elements of a vector are stored, or none, where one address says.
   bool is_together(const Address& a, const Bounds& bounds, ExprId mask) const;
   thread::Width vector_width(const Address& a, const Bounds& bounds) const {

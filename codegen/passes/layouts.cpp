@@ -9,6 +9,7 @@
 #include <bit>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -21,6 +22,7 @@
 #include "codegen/lowered/effects.hpp"
 #include "codegen/passes/access_model.hpp"
 #include "codegen/passes/layouts.hpp"
+#include "codegen/passes/nest_model.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/passes/register_slices.hpp"
 
@@ -71,7 +73,7 @@ Layout lift(const Layout& leaf, const DimMap& map, const Extents& domain) {
 class Assignment {
  public:
   explicit Assignment(Program& l)
-      : l_(l), g_(l.graph), model_(l), halved_(graph::halved_bytes(l.graph)) {}
+      : l_(l), g_(l.graph), model_(l), nests_(l), halved_(graph::halved_bytes(l.graph)) {}
 
   void run() {
     for_each_list(l_, [&](Statements& list) { collect(list, 0); });
@@ -163,6 +165,7 @@ class Assignment {
         for (const Read& r : u.reads) exchange(r, max_candidates);
     for (const LayoutVariableId i : l_.pinned.ids())
       if (find(i) == i && variables_[i].pin.domain.empty()) add_strided(variables_[i]);
+    for (const Use& u : uses_) add_beside(u);
     for (const Use& u : uses_)
       for (const Read& r : u.reads) exchange(r, max_offered);
     for (const Use& u : uses_) add_consecutive(*u.nest);
@@ -263,6 +266,23 @@ class Assignment {
     const std::int64_t threads = vectors & -vectors;
     if (vec > 1 && row % vec == 0 && threads < std::min(enough, vectors))
       add_candidate(v, layout::strided(v.domain, vec, threads * vec, l_.num_warps));
+  }
+
+  // What is alike along a dimension a thread has for several elements, if these follow one another
+  // along that, and its warp for others.
+  void add_beside(const Use& u) {
+    Variable& v = variables_[find(u.nest->variable)];
+    if (!v.pin.domain.empty() || v.vectors.empty() || v.domain.size() < 3) return;
+    for (const Effect& e : u.elements) {
+      if (is_opaque(e.map)) continue;
+      std::vector<bool> alike(v.domain.size());
+      for (std::size_t d = 0; d < alike.size(); ++d)
+        alike[d] =
+            v.domain[d] > 1 && std::count(e.map.begin(), e.map.end(), static_cast<int>(d)) == 0;
+      if (std::ranges::count(alike, true) > 0 && !alike.back())
+        add_candidate(v, layout::strided_beside(v.domain, v.vectors[0], alike, l_.num_warps),
+                      max_offered);
+    }
   }
 
   // A thread that scans elements which follow one another asks the others once.
@@ -386,9 +406,12 @@ class Assignment {
       return load ? known->load : known->store;
     };
     for (const ValueId v : evaluated(p)) cost += registers * operations(v, 32);
+    const std::map<ValueId, int> mixed = widths_of_mixed(u, l);
     for (const Effect& e : u.elements) {
       if (e.window && halved_.contains(e.leaf) && is_opaque(e.map))
         cost += halves_cost(p, l, e.leaf).value_or(32 * registers);
+      else if (e.window && mixed.contains(e.leaf))
+        cost += 32 * registers / mixed.at(e.leaf);
       else if (e.window)
         cost += memory(g_[e.leaf].args[0], e.map, true);
       else if (reads_staged(l_, e.leaf))
@@ -414,6 +437,24 @@ class Assignment {
                    [&](const Clear& to) { return stage_cost(to.storage, l); },
                    [&](const auto& fold) { return fold.cost(l_, l); }},
                p.sink);
+  }
+
+  // Of what is read in another order than it stands in, how many elements at a time, where that
+  // does not depend on layouts of others.
+  std::map<ValueId, int> widths_of_mixed(const Use& u, const Layout& l) const {
+    std::map<ValueId, int> widths;
+    const auto is_mixed = [&](const Effect& e) { return e.window && is_opaque(e.map); };
+    if (!u.reads.empty() || !std::holds_alternative<Store>(u.nest->sink) ||
+        std::ranges::none_of(u.elements, is_mixed))
+      return widths;
+    LoopNest nest = *u.nest;
+    nest.layout = l;
+    nest.rolled.assign(static_cast<std::size_t>(l.rank()), 0);
+    const std::map<ValueId, int> all = nests_.look(nest).widths;
+    for (const Effect& e : u.elements)
+      if (const auto known = all.find(e.leaf); is_mixed(e) && known != all.end())
+        widths.insert(*known);
+    return widths;
   }
 
   // Of bytes, both halves of which the nest has: what reading them costs the threads that have
@@ -618,6 +659,7 @@ class Assignment {
   Program& l_;
   const Graph& g_;
   mutable AccessModel model_;       // remembers what it was asked
+  mutable NestModel nests_;         // likewise
   const std::set<ValueId> halved_;  // bytes of which elements of 4 bits are made
   std::vector<Use> uses_;
   bool has_room_ = false;  // behind copies, for relayouts

@@ -191,7 +191,10 @@ ExprId NestModel::load(const Pending& p, ExprId mask) {
 }
 
 ExprId NestModel::access(const Address& a, const DimMap& map, ExprId mask) {
-  const int width = is_vector(a, map) ? vector_width(a, bounds_of(a, map)).width : 1;
+  const auto span = span_around(a, map, mask);
+  const int width = span                ? span->width
+                    : is_vector(a, map) ? vector_width(a, bounds_of(a, map)).width
+                                        : 1;
   const auto [known, is_new] = found_.widths.try_emplace(loaded_, width);
   if (!is_new) known->second = std::min(known->second, width);
   if (a.parts.empty() && reads_row(a, map, mask)) return row_element(a);

@@ -250,8 +250,8 @@ ExprId Exprs::bits(ExprId of, std::int64_t mask, int shift) {
   const std::int64_t low_zeros = std::max(power_of_two(mask), power_of_two(f.multiple));
   f.multiple = std::max(
       {std::int64_t{1}, low_zeros >> shift, exact ? f.multiple >> shift : std::int64_t{1}});
+  f.high = f.low < 0 ? mask >> shift : std::min(mask, f.high) >> shift;
   f.low = 0;
-  f.high = mask >> shift;
   return make(
       {.node = Node::bits, .type = (*this)[of].type, .number = mask, .shift = shift, .args = {of}},
       f);

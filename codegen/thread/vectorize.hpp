@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "codegen/thread/expr.hpp"
@@ -24,6 +25,8 @@ struct Address {
   Affine offset = {};          // in elements
   bool wide = false;           // offset needs 64 bits
   std::int64_t alignment = 1;  // of base + first, in elements
+  std::int64_t together =
+      1;  // so many, from a multiple of them behind base + first, exist together
   Bounds bounds = {};
   bool shared = false;
   bool resident = false;  // shared, and what the user's stores put there
@@ -54,5 +57,16 @@ Width width_of(const Exprs& exprs, const Address& a, const Bounds& bounds, ExprI
 /// Elements that one access of staged memory reads, if it may begin before the first that is wanted
 /// and end behind the last; 0 where they are not neighbours.
 int width_around(const Exprs& exprs, const Address& a, ExprId element, int vector);
+
+/// Elements that follow one another in memory, among which those of a vector are, in any order.
+struct Span {
+  Affine first = {};  // where the first of them stands: the same for all of the vector
+  Affine at = {};     // an element of the vector, among them
+  std::int64_t count = 0;
+  int width = 1;  // elements of one access, of which the vector wants some of each
+};
+
+/// None where no accesses of several elements are fewer than the elements of the vector.
+std::optional<Span> span_of(const Exprs& exprs, const Address& a, ExprId element, int vector);
 
 }  // namespace palladium::thread

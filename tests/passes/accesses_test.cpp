@@ -64,9 +64,70 @@ TEST_CASE("a slice is read by as many elements at a time as its start allows") {
              Shows({"load_global_nc<4>"}));
 }
 
-TEST_CASE("a slice with a stride is read by elements") {
-  CHECK_THAT(copy("f32[1024]", "f32[512]", "  %2: ref block f32[512] = at %0 [ds(0,512,2)]", "%2"),
-             Shows({"load_global_nc<1>"}));
+TEST_CASE(
+    "a slice with a stride is read by the vectors that its elements are in, if these are few") {
+  const auto every = [](const std::string& n) {
+    return copy("f32[8192]", "f32[512]", "  %2: ref block f32[512] = at %0 [ds(1,512," + n + ")]",
+                "%2");
+  };
+  CHECK_THAT(every("2"), Shows({"q += 4) pl::load_global_nc<4>", "store_global<4>"}));
+  CHECK_THAT(every("3"), Shows({"q += 4) pl::load_global_nc<4>", "store_global<4>"}));
+  CHECK_THAT(every("4"), Shows({"load_global_nc<1>"}));
+}
+
+TEST_CASE("elements around those of a vector are read where they are in the array with them") {
+  const auto every_second = [](const std::string& columns, const std::string& half) {
+    return copy("f16[64," + columns + "]", "f16[64," + half + "]",
+                "  %2: ref block f16[64," + half + "] = at %0 [ds(0,64), ds(0," + half + ",2)]",
+                "%2");
+  };
+  CHECK_THAT(every_second("64", "32"), Shows({"load_global_nc<8>"}));
+  CHECK_THAT(every_second("65", "32"), Shows({"load_global_nc<1>"}));
+  // Of a single row, too, the array may end between the last one that is wanted and its neighbour.
+  const auto row = [](const std::string& size) {
+    return copy("f32[" + size + "]", "f32[512]", "  %2: ref block f32[512] = at %0 [ds(0,512,2)]",
+                "%2");
+  };
+  CHECK_THAT(row("1024"), Shows({"load_global_nc<4>"}));
+  CHECK_THAT(row("1023"), Shows({"load_global_nc<1>"}));
+}
+
+TEST_CASE("both halves of pairs are read once, and what is put together of them is stored") {
+  const std::string pairs = emitted(whole({"f16[32,128]"}, {"f16[32,128]"}, R"(
+  %2: f16[32,128] = load %0
+  %3: f16[32,64,2] = reshape %2
+  %4: f16[32,64,1] = slice %3 [0,0,0,1,1,1]
+  %5: f16[32,64,1] = slice %3 [0,0,1,1,1,1]
+  %6: f16[32,64,1] = neg %5
+  %7: f16[32,64,2] = concatenate %6, %4 [2]
+  %8: f16[32,128] = reshape %7
+  store %1, %8)"));
+  CHECK_THAT(pairs, Shows({"load_global_nc<8>", "store_global<8>"}));
+  CHECK(occurrences(pairs, "load_global_nc") == 1);
+  CHECK(occurrences(pairs, "shared") == 0);
+  const std::string product = emitted(whole({"bf16[32,128]"}, {"f32[32,64]"}, R"(
+  %2: bf16[32,128] = load %0
+  %3: f32[32,128] = cast %2
+  %4: f32[32,64] = slice %3 [0,0,1,2]
+  %5: f32[32,64] = slice %3 [0,1,1,2]
+  %6: f32[32,64] = mul %4, %5
+  store %1, %6)"));
+  CHECK_THAT(product, Shows({"load_global_nc<8>", "store_global<4>"}));
+}
+
+TEST_CASE("memory that the kernel writes is read by the elements that are wanted alone") {
+  CHECK_THAT(emitted(R"(kernel k
+  grid
+  args[0]: f32[1024] in blocks [1024]
+  outputs[0]: f32[1024] in blocks [1024]
+  outputs[1]: f32[512] in blocks [512]
+  alias: input 0 is output 0
+{ %0: ref block f32[1024] %1: ref block f32[1024] %2: ref block f32[512]
+  %3: ref block f32[512] = at %0 [ds(0,512,2)]
+  %4: f32[512] = load %3
+  store %2, %4
+})"),
+             Shows({"load_global<1>"}));
 }
 
 TEST_CASE("an array whose rows are aligned to elements is read by elements") {

@@ -133,6 +133,28 @@ std::string product_and_residual() {
 
 }  // namespace
 
+TEST_CASE("many vectors and few that are scaled by one row all move by 16 bytes") {
+  const std::string text =
+      decided(whole({"f16[4,8,64]", "f16[4,2,64]", "f32[4,64]"}, {"f16[4,8,64]", "f16[4,2,64]"}, R"(
+  %5: f16[4,8,64] = load %0
+  %6: f16[4,2,64] = load %1
+  %7: f32[4,64] = load %2
+  %8: f32[4,64] = exp %7
+  %9: f32[4,8,64] = cast %5
+  %10: f32[4,8,64] = broadcast %8 [0,2]
+  %11: f32[4,8,64] = mul %9, %10
+  %12: f16[4,8,64] = cast %11
+  store %3, %12
+  %13: f32[4,2,64] = cast %6
+  %14: f32[4,2,64] = broadcast %8 [0,2]
+  %15: f32[4,2,64] = mul %13, %14
+  %16: f16[4,2,64] = cast %15
+  store %4, %16)"));
+  const std::string vectors = "reg[k1 k2 k4] lane[k8 k16 k32 j1";
+  CHECK_THAT(text, Shows({vectors, vectors}));
+  CHECK(occurrences(text, "relayout") == 0);
+}
+
 TEST_CASE("what stands beside a product is read as memory has it, and handed on") {
   const std::string text = decided(product_and_residual(), 80);
   CHECK_THAT(text, Shows({"= %7 by dom(64,64) tile(16,64) reg[j1 j2 j4]", "= relayout"}));

@@ -196,6 +196,27 @@ TEST_CASE("strided layouts are the flat formula where extents are powers of two"
   CHECK_THROWS_AS(strided({64}, 4, 24), InternalError);
 }
 
+TEST_CASE("beside what is alike along a dimension, warps have others of it") {
+  const auto text = [](const Extents& domain, int vec, std::vector<bool> alike, int warps = 4) {
+    return to_string(strided_beside(domain, vec, alike, warps));
+  };
+  CHECK(text({4, 8, 64}, 8, {false, true, false}) ==
+        "dom(4,8,64) tile(4,4,64) reg[k1 k2 k4] lane[k8 k16 k32 j1 j2] warp[i1 i2]");
+  CHECK(text({4, 2, 64}, 8, {false, true, false}) ==
+        "dom(4,2,64) tile(4,2,64) reg[k1 k2 k4] lane[k8 k16 k32 j1 *] warp[i1 i2]");
+  CHECK(text({8, 2, 16}, 4, {false, true, false}) ==
+        "dom(8,2,16) tile(8,2,16) reg[k1 k2] lane[k4 k8 j1 i4 *] warp[i1 i2]");
+  CHECK(text({1, 32, 64}, 8, {false, true, false}, 8) ==
+        "dom(1,32,64) tile(1,32,64) reg[k1 k2 k4] lane[k8 k16 k32 j1 j2] warp[j4 j8 j16]");
+  // 15 are nearly 16; of 6 only halves are.
+  CHECK(text({4, 15, 64}, 8, {false, true, false}) ==
+        "dom(4,15,64) tile(4,4,64) reg[k1 k2 k4] lane[k8 k16 k32 j1 j2] warp[i1 i2]");
+  CHECK(text({4, 6, 64}, 8, {false, true, false}) ==
+        "dom(4,6,64) tile(4,2,64) reg[k1 k2 k4] lane[k8 k16 k32 j1 *] warp[i1 i2]");
+  CHECK(text({4, 8, 24}, 8, {false, true, false}) ==
+        "dom(4,8,24) tile(4,8,8) reg[k1 k2 k4] lane[j1 j2 j4 * *] warp[i1 i2]");
+}
+
 TEST_CASE("strided layouts of 8 and 16 warps give each thread a vector before any a second",
           "[layout]") {
   for (const int warps : {8, 16}) {
