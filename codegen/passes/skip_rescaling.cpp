@@ -3,11 +3,16 @@
 // one changes nothing: a warp whose threads have nothing but ones of the factor leaves the sum as
 // it is.
 //
+// So it is for products of wgmma, which begin when all is multiplied. Those of mma.sync take one
+// register after the other, while the rest is being multiplied: a branch would part them, and ptxas
+// spilled behind it.
+//
 // Whether it is one is asked of the numbers. The text decides only where asking pays: of a factor
 // that may well be one, of which a thread has few elements beside those of the sum.
 //
 // Precondition: assign_layouts.
 #include <algorithm>
+#include <set>
 
 #include "codegen/passes/passes.hpp"
 
@@ -101,11 +106,19 @@ StorageId factor_of(const Program& l, const LoopNest& p) {
   return {};
 }
 
-void skip_in(Program& l, Statements& list) {
+void add_sums(const Statements& list, std::set<StorageId>& sums) {
+  for (const Statement& s : list) {
+    for_each_body(s, [&](const Statements& body) { add_sums(body, sums); });
+    const Dot* const d = std::get_if<Dot>(&s.what);
+    if (d != nullptr && is_of_wgmma(d->unit) && d->accumulates) sums.insert(d->result);
+  }
+}
+
+void skip_in(Program& l, Statements& list, const std::set<StorageId>& sums) {
   for (Statement& s : list) {
-    for_each_body(s, [&](Statements& body) { skip_in(l, body); });
+    for_each_body(s, [&](Statements& body) { skip_in(l, body, sums); });
     LoopNest* const p = std::get_if<LoopNest>(&s.what);
-    if (p == nullptr) continue;
+    if (p == nullptr || !sums.contains(storage_filled(p->sink))) continue;
     const StorageId factor = factor_of(l, *p);
     if (!factor) continue;
     const std::int64_t asked = l.storages[factor].registers().layout.registers();
@@ -117,7 +130,10 @@ void skip_in(Program& l, Statements& list) {
 }  // namespace
 
 void skip_rescaling(Program& l) {
-  for_each_list(l, [&](Statements& list) { skip_in(l, list); });
+  std::set<StorageId> sums;
+  for_each_list(l, [&](const Statements& list) { add_sums(list, sums); });
+  if (sums.empty()) return;
+  for_each_list(l, [&](Statements& list) { skip_in(l, list, sums); });
 }
 
 }  // namespace palladium::passes

@@ -128,6 +128,10 @@ void check_attention(const ShapeDtype& q, const ShapeDtype& k, const ShapeDtype&
   require_block("attention", "block_keys", options.block_keys);
 }
 
+Value followed(const Value& top, const Value& largest) {
+  return where(top < largest - 8.0f, largest, top);
+}
+
 std::int64_t keys_of_block(DType t, std::int64_t d, const AttentionOptions& options) {
   if (options.block_keys > 0) return options.block_keys;
   if (t == f32) return 32;

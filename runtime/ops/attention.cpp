@@ -7,13 +7,6 @@
 #include "runtime/ops/arguments.hpp"
 
 namespace palladium::ops {
-namespace {
-
-// A row's maximum stays what it is until scores are larger by so many powers of two: 256 is far
-// from what P can be in 16 bits, and sums that stay what they are need not be multiplied.
-constexpr float most_above = 8;
-
-}  // namespace
 
 Kernel attention(AttentionOptions options) {
   return pallas_call([=](ShapeDtype q, ShapeDtype k, ShapeDtype v) {
@@ -40,8 +33,7 @@ Kernel attention(AttentionOptions options) {
         const Value seen = causal ? column <= minimum(row, all_keys - 1) : column < all_keys;
         Value s = dot(q[_], k[{ds(at, columns), _}], {.trans_b = true});
         s = where((i >= asking) | seen, s, -HUGE_VALF);
-        const Value largest = max(s, {.axis = 1, .keepdims = true}) * factor;
-        const Value next = where(largest > top + most_above, largest, top);
+        const Value next = followed(top, max(s, {.axis = 1, .keepdims = true}) * factor);
         const Value p = exp2(s * factor - next), shrink = exp2(top - next);
         return carry(next, total * shrink + sum(p, {.axis = 1, .keepdims = true}),
                      sums * shrink + dot(p.astype(v.dtype()), v[{ds(at, columns), _}]));
