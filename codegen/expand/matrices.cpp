@@ -266,7 +266,8 @@ ExprId Nest::row_in_panels(StorageId storage, const Matrices& m,
   if (std::ranges::any_of(panels, [](std::uint32_t n) { return n > 0; }))
     place_of_thread = place_of_thread + Affine::term(of_thread(panels), panel);
   const ExprId first = e_.sum(place_of_thread, u32);
-  ExprId row = b_.let_once("rows", true, loops_around_ > 0 ? x_.kept(first) : first);
+  const bool is_operand = loops_around_ > 0 && !s.shared().sent;
+  ExprId row = b_.let_once("rows", true, is_operand ? x_.kept(first) : first);
   Affine beyond;
   if (!counted[0].is_zero())
     beyond = Affine::term(e_.as(u32, e_.sum(counted[0] * (layout_.tile(0) * m.of_one_access(0)))),
