@@ -27,7 +27,7 @@ using graph::Op;
 constexpr std::int64_t least_registers = 32, least_for_each = 8;
 
 // Chains of operations that are followed.
-constexpr int longest_chain = 6;
+constexpr int longest_chain = 4;
 
 bool is_move(const Inst& i) {
   return i.op == Op::Broadcast || i.op == Op::Reshape || i.op == Op::Transpose;

@@ -129,7 +129,7 @@ void check_attention(const ShapeDtype& q, const ShapeDtype& k, const ShapeDtype&
 }
 
 Value followed(const Value& top, const Value& largest) {
-  return where(top < largest - 8.0f, largest, top);
+  return where(top < largest - 7.0f, largest, top);
 }
 
 std::int64_t keys_of_block(DType t, std::int64_t d, const AttentionOptions& options) {

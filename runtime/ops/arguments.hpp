@@ -33,8 +33,8 @@ void check_attention(const ShapeDtype& q, const ShapeDtype& k, const ShapeDtype&
 Value activated(const Value& x, Activation activation);
 
 /// The base-2 logarithm that exponentials of a row are taken beside. It follows the largest score
-/// only where that is larger by 8: P is up to 256 then, far from what 16 bits hold, and sums of
-/// rows that do not follow need not be multiplied.
+/// only where that is larger by 7, so that sums of rows that do not follow need not be multiplied.
+/// P is up to 256 then, far from what 16 bits hold: 8 would be 16 where floats are 16 apart.
 Value followed(const Value& top, const Value& largest);
 
 /// Of which scores are computed at once: wide rows of sums leave registers, and shared memory, for

@@ -1,6 +1,7 @@
 // The shipped attention against plain C++, on every target.
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <random>
 #include <vector>
 
@@ -66,9 +67,12 @@ double largest_error(const Sizes& s, const Array& q, const Array& k, const Array
         const std::int64_t seen = options.causal ? i + 1 + s.keys - s.queries : s.keys;
         const std::vector<double> wanted = expected(
             s, fq.data<float>() + row, fk.data<float>() + kv, fv.data<float>() + kv, seen, scale);
-        for (std::int64_t l = 0; l < s.d; ++l)
-          error = std::max(
-              error, std::abs(fo.data<float>()[row + l] - wanted[static_cast<std::size_t>(l)]));
+        for (std::int64_t l = 0; l < s.d; ++l) {
+          const double d =
+              std::abs(fo.data<float>()[row + l] - wanted[static_cast<std::size_t>(l)]);
+          if (std::isnan(d)) return d;
+          error = std::max(error, d);
+        }
       }
   return error;
 }
@@ -127,6 +131,26 @@ TEST_CASE("attention is right where scores grow by less and by more than a maxim
                                             : static_cast<float>(i * 53 % 64) / 256;
                       }).astype(f16);
       check(s, q, k, v, {.causal = causal, .scale = 1.0});
+    }
+}
+
+TEST_CASE("attention of scores whose last place is more than a maximum ignores has no infinity") {
+  const Sizes s{.queries = 16, .keys = 256, .d = 16};
+  // 2^24 in the block that comes first, 2^24 + 2 in the other: times 8, they are 16 apart.
+  const Array q = make_array<float>({1, 1, s.queries, s.d},
+                                    [&](std::int64_t i) {
+                                      return i % s.d == 0 ? 2048.f : i % s.d == 1 ? 2.f : 0.f;
+                                    })
+                      .astype(f16),
+              v = random_floats({1, 1, s.keys, s.d}, f16, 3);
+  for (const std::int64_t first : {0, 128})
+    for (const double places : {8., 16., 4., 64.}) {
+      INFO("keys from " << first << ", times " << places);
+      const Array k = make_array<float>({1, 1, s.keys, s.d}, [&](std::int64_t i) {
+                        const bool is_larger = i / s.d >= first && i / s.d < first + 128;
+                        return i % s.d == 0 ? 8192.f : i % s.d == 1 && is_larger ? 1.f : 0.f;
+                      }).astype(f16);
+      check(s, q, k, v, {.scale = places / std::numbers::log2e});
     }
 }
 

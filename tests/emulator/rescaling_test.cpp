@@ -82,9 +82,12 @@ double largest_error(const Array& scores, const Array& v, const Array& o) {
       for (std::int64_t j = 0; j < d; ++j)
         row[static_cast<std::size_t>(j)] += p * wide.data<float>()[k * d + j];
     }
-    for (std::int64_t j = 0; j < d; ++j)
-      error = std::max(
-          error, std::abs(row[static_cast<std::size_t>(j)] / total - o.data<float>()[r * d + j]));
+    for (std::int64_t j = 0; j < d; ++j) {
+      const double apart =
+          std::abs(row[static_cast<std::size_t>(j)] / total - o.data<float>()[r * d + j]);
+      if (std::isnan(apart)) return apart;
+      error = std::max(error, apart);
+    }
   }
   return error;
 }

@@ -134,7 +134,7 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         f32 v6[2];
         PL_UNROLL for (i32 g = 0; g < 2; ++g) {
           const f32 x0 = v7[g] * 0x1.715476p-3f;
-          v6[g] = (v15[g] < (x0 - 8.0f)) ? x0 : v15[g];
+          v6[g] = (v15[g] < (x0 - 7.0f)) ? x0 : v15[g];
         }
         PL_UNROLL for (i32 g = 0; g < 2; ++g) v5[g] = pl::exp2_approx(v15[g] - v6[g]);
         PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
@@ -217,7 +217,7 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         f32 v6[2];
         PL_UNROLL for (i32 g = 0; g < 2; ++g) {
           const f32 x0 = v7[g] * 0x1.715476p-3f;
-          v6[g] = (v15[g] < (x0 - 8.0f)) ? x0 : v15[g];
+          v6[g] = (v15[g] < (x0 - 7.0f)) ? x0 : v15[g];
         }
         PL_UNROLL for (i32 g = 0; g < 2; ++g) v5[g] = pl::exp2_approx(v15[g] - v6[g]);
         PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
