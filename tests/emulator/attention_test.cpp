@@ -13,6 +13,7 @@
 #include "tests/support/random_graph.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/support/targets.hpp"
+#include "tests/support/worst.hpp"
 
 using namespace palladium;
 using Catch::Matchers::ContainsSubstring;
@@ -67,12 +68,9 @@ double largest_error(const Sizes& s, const Array& q, const Array& k, const Array
         const std::int64_t seen = options.causal ? i + 1 + s.keys - s.queries : s.keys;
         const std::vector<double> wanted = expected(
             s, fq.data<float>() + row, fk.data<float>() + kv, fv.data<float>() + kv, seen, scale);
-        for (std::int64_t l = 0; l < s.d; ++l) {
-          const double d =
-              std::abs(fo.data<float>()[row + l] - wanted[static_cast<std::size_t>(l)]);
-          if (std::isnan(d)) return d;
-          error = std::max(error, d);
-        }
+        for (std::int64_t l = 0; l < s.d; ++l)
+          error = test::worst_of(
+              error, std::abs(fo.data<float>()[row + l] - wanted[static_cast<std::size_t>(l)]));
       }
   return error;
 }

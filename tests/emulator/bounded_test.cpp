@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/support/targets.hpp"
+#include "tests/support/worst.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -253,7 +254,7 @@ TEST_CASE("rows that are masked by hand end where their masks do, of vectors of 
             double worst = 0;
             for (std::int64_t i = 0; i < seen; ++i) {
               const double off = o.data<float>()[r * n + i] - (row[i] - mean) * scale;
-              worst = off == off ? std::max(worst, std::abs(off)) : INFINITY;
+              worst = test::worst_of(worst, std::abs(off));
             }
             REQUIRE(worst <= (t == f32 ? 1e-4 : 2e-2));
           }

@@ -10,6 +10,7 @@
 #include "palladium/palladium.hpp"
 #include "tests/support/tolerance.hpp"
 #include "tests/support/tracing.hpp"
+#include "tests/support/worst.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -94,7 +95,7 @@ double error_of(const Product& p, double first, double rest) {
   for (std::size_t i = 0; i < call.arrays[2].size(); i += 4) {
     float x = 0;
     std::memcpy(&x, &call.arrays[2][i], 4);
-    most = std::max(most, std::abs(x - right) / right);
+    most = test::worst_of(most, std::abs(x - right) / right);
   }
   return most;
 }

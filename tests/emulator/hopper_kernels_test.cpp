@@ -10,6 +10,7 @@
 #include "tests/support/hopper_kernels.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/small_kernel.hpp"
+#include "tests/support/worst.hpp"
 
 using namespace palladium;
 
@@ -28,7 +29,8 @@ double error_of(const test::Attention& a, const emulator::Options& options,
   const std::vector<std::uint16_t> o = test::run_attention(a, options);
   double worst = 0;
   for (std::size_t i = 0; i < o.size(); ++i) {
-    worst = std::max(worst, std::abs(static_cast<double>(test::from_bf16(o[i])) - expected[i]));
+    worst =
+        test::worst_of(worst, std::abs(static_cast<double>(test::from_bf16(o[i])) - expected[i]));
   }
   return worst;
 }

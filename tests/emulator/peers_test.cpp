@@ -7,6 +7,7 @@
 #include "runtime/emulator/emulator.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/targets.hpp"
+#include "tests/support/worst.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -53,8 +54,8 @@ void check_near(const Array& found, const Array& expected, double tolerance) {
   REQUIRE(found.size() == expected.size());
   double worst = 0;
   for (std::int64_t i = 0; i < found.size(); ++i)
-    worst = std::max(worst, std::abs(static_cast<double>(found.data<T>()[i]) -
-                                     static_cast<double>(expected.data<T>()[i])));
+    worst = test::worst_of(worst, std::abs(static_cast<double>(found.data<T>()[i]) -
+                                           static_cast<double>(expected.data<T>()[i])));
   CHECK(worst <= tolerance);
 }
 

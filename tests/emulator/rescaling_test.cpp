@@ -12,6 +12,7 @@
 #include "tests/support/kernels.hpp"
 #include "tests/support/targets.hpp"
 #include "tests/support/tolerance.hpp"
+#include "tests/support/worst.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -82,12 +83,9 @@ double largest_error(const Array& scores, const Array& v, const Array& o) {
       for (std::int64_t j = 0; j < d; ++j)
         row[static_cast<std::size_t>(j)] += p * wide.data<float>()[k * d + j];
     }
-    for (std::int64_t j = 0; j < d; ++j) {
-      const double apart =
-          std::abs(row[static_cast<std::size_t>(j)] / total - o.data<float>()[r * d + j]);
-      if (std::isnan(apart)) return apart;
-      error = std::max(error, apart);
-    }
+    for (std::int64_t j = 0; j < d; ++j)
+      error = test::worst_of(
+          error, std::abs(row[static_cast<std::size_t>(j)] / total - o.data<float>()[r * d + j]));
   }
   return error;
 }

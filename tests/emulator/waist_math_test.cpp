@@ -7,6 +7,7 @@
 #include "codegen/device/waist.hpp"
 #include "tests/emulator/waist_numbers.hpp"
 #include "tests/support/waist_reference.hpp"
+#include "tests/support/worst.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -119,7 +120,7 @@ TEST_CASE("where f64 keeps no ulp, it is off by few units of a number of 16") {
         worst = same_value(got, want) ? worst : INFINITY;
       } else {
         const int exponent = std::ilogb(std::max(std::fabs(want), 16.0L));
-        worst = std::max(
+        worst = test::worst_of(
             worst, static_cast<double>(std::fabs(got - want) / std::ldexp(1.0L, exponent - 52)));
       }
     }

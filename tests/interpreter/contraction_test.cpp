@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "tests/interpreter/tensors.hpp"
+#include "tests/support/worst.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -222,7 +223,7 @@ TEST_CASE("precision decides what dot keeps of f32 [C75]") {
       for (int j = 0; j < 64; ++j) {
         double expected = 0;
         for (int k = 0; k < 16; ++k) expected += a[i * 16 + k] * b[k * 64 + j];
-        largest = std::max(largest, std::fabs(o[i * 64 + j] - expected));
+        largest = test::worst_of(largest, std::fabs(o[i * 64 + j] - expected));
       }
     if (precision == ieee) {
       CHECK(largest < 5e-6);

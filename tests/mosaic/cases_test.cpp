@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/mosaic/mosaic.hpp"
+#include "tests/support/worst.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -36,7 +37,7 @@ void check_floats(Target target, F f, G expected, bool approx, float most = 30) 
   double worst = 0;
   for (int i = 0; i < count; ++i) {
     const double right = expected(static_cast<double>(at(i)));
-    worst = std::max(
+    worst = test::worst_of(
         worst, std::abs(o[static_cast<std::size_t>(i)] - right) / std::max(std::abs(right), 1e-30));
   }
   CHECK(worst <= (approx ? 3e-5 : 1e-6));
@@ -140,7 +141,7 @@ TEST_CASE("a value is reduced to a number [M05]") {
           make_array<std::int32_t>(shape, [](std::int64_t i) { return i * 37 % 1009 - 300; });
       std::int32_t sum = 0, most = INT32_MIN, least = INT32_MAX;
       for (const std::int32_t e : elements<std::int32_t>(x))
-        sum += e, most = std::max(most, e), least = std::min(least, e);
+        sum += e, most = test::worst_of(most, e), least = std::min(least, e);
       CHECK(elements<std::int32_t>(k.on(target)(on(target, x))) ==
             std::vector<std::int32_t>{sum, most, least});
     });
@@ -297,7 +298,7 @@ TEST_CASE("a row is normalised, whatever its scale [M21]") {
       for (int i = 0; i < count; ++i) variance += (at(i) - mean) * (at(i) - mean) / count;
       for (int i = 0; i < count; ++i) {
         const double right = (at(i) - mean) / std::sqrt(variance + 1e-5) * 2 + 1;
-        worst = std::max(worst, std::abs(o[static_cast<std::size_t>(i)] - right));
+        worst = test::worst_of(worst, std::abs(o[static_cast<std::size_t>(i)] - right));
       }
       CHECK(worst < 1e-4);
     });

@@ -9,6 +9,7 @@
 #include "examples/mosaic/mixed_matmul.hpp"
 #include "examples/mosaic/softmax.hpp"
 #include "tests/mosaic/mosaic.hpp"
+#include "tests/support/worst.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -86,8 +87,8 @@ TEST_CASE("the attention of examples/mosaic is that of its operands") {
           mean[static_cast<std::size_t>(x)] += e * fv.data<float>()[(head * keys + j) * d + x];
       }
       for (std::int64_t x = 0; x < d; ++x)
-        error = std::max(error, std::abs(mean[static_cast<std::size_t>(x)] / sum -
-                                         o.data<float>()[row * d + x]));
+        error = test::worst_of(error, std::abs(mean[static_cast<std::size_t>(x)] / sum -
+                                               o.data<float>()[row * d + x]));
     }
     CHECK(error < 2e-3);
   });
@@ -157,7 +158,7 @@ TEST_CASE("the softmax of examples/mosaic is that of whole rows, each of two blo
       };
       for (std::int64_t c = 0; c < columns; ++c) sum += e(c);
       for (std::int64_t c = 0; c < columns; ++c)
-        error = std::max(error, std::abs(e(c) / sum - o[std::size_t(r * columns + c)]));
+        error = test::worst_of(error, std::abs(e(c) / sum - o[std::size_t(r * columns + c)]));
     }
     CHECK(error < 1e-6);
   });
