@@ -8,21 +8,14 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <iterator>
-#include <map>
-#include <numeric>
 #include <set>
 
-#include "codegen/base/format.hpp"
-#include "codegen/base/overloaded.hpp"
-#include "codegen/graph/packed.hpp"
 #include "codegen/layout/assign.hpp"
 #include "codegen/layout/constructors.hpp"
 #include "codegen/layout/transfer.hpp"
 #include "codegen/lowered/effects.hpp"
-#include "codegen/passes/access_model.hpp"
+#include "codegen/passes/layout_costs.hpp"
 #include "codegen/passes/layouts.hpp"
-#include "codegen/passes/nest_model.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/passes/register_slices.hpp"
 
@@ -34,10 +27,6 @@ using graph::Inst;
 using graph::Op;
 using layout::Layout;
 
-constexpr std::int64_t max_unrolled_registers = 64;  // longer nests become run-time loops
-constexpr std::int64_t max_unrolled_operations = 1024;
-constexpr std::int64_t most_together = 8;          // iterations of one, in its text
-constexpr std::int64_t max_unrolled_reads = 4096;  // operations of nests that read registers
 constexpr std::int64_t most_folded = 64;  // elements, by a thread alone, of which its text has each
 constexpr std::size_t max_candidates = 10, max_offered = 14;  // of a variable, of those around it
 constexpr double loop_weight = 8;                             // assumed trips of a loop
@@ -72,15 +61,14 @@ Layout lift(const Layout& leaf, const DimMap& map, const Extents& domain) {
 
 class Assignment {
  public:
-  explicit Assignment(Program& l)
-      : l_(l), g_(l.graph), model_(l), nests_(l), halved_(graph::halved_bytes(l.graph)) {}
+  explicit Assignment(Program& l) : l_(l), g_(l.graph), costs_(l) {}
 
   void run() {
     for_each_list(l_, [&](Statements& list) { collect(list, 0); });
     make_islands();
     make_candidates();
     choose();
-    for (Use& u : uses_) decide_loops(*u.nest);
+    for (Use& u : uses_) roll_loops(l_, *u.nest);
     insert_relayouts(l_);
     spread_loads(l_);  // of nests whose other operands are as they want them
     insert_relayouts(l_);
@@ -185,14 +173,14 @@ class Assignment {
     };
     const auto note_view = [&](ValueId ref) {
       const DType t = g_[ref].type.dtype;
-      note(model_.widest(ref) * t.bytes(), t);
+      note(costs_.accesses().widest(ref) * t.bytes(), t);
     };
     const auto note_block = [&](WindowId window) {
       const DType t = g_[l_.windows[window].root].type.dtype;
-      note(model_.widest_of_block(window) * t.bytes(), t);
+      note(costs_.accesses().widest_of_block(window) * t.bytes(), t);
     };
     for (const Effect& e : elements) {
-      v.turned = v.turned || reads_columns(e);
+      v.turned = v.turned || costs_.reads_columns(e);
       if (e.window) note_view(g_[e.leaf].args[0]);
       if (e.storage && reads_staged(l_, e.leaf)) note_share(p, g_[e.leaf].type.dtype, note);
     }
@@ -338,7 +326,8 @@ class Assignment {
       auto& unary = problem.unary[number[root]];
       if (unary.size() > 1)
         for (std::size_t c = 0; c < unary.size(); ++c)
-          unary[c] += weight(u.depth) * nest_cost(u, variables_[root].candidates[c]);
+          unary[c] +=
+              weight(u.depth) * costs_.of_nest(*u.nest, u.elements, variables_[root].candidates[c]);
       for (const Read& r : u.reads) add_edge(problem, number, r, u);
     }
     const std::vector<int> chosen = layout::solve(problem);
@@ -368,299 +357,18 @@ class Assignment {
     if (ca.size() * cb.size() <= 1) return;
     if (a == b) {
       for (std::size_t c = 0; c < ca.size(); ++c)
-        problem.unary[number[a]][c] += w * move_cost(s, cb[c], ca[c], r, options);
+        problem.unary[number[a]][c] += w * costs_.of_move(s, cb[c], ca[c], r, options);
       return;
     }
     layout::AssignmentProblem::Edge e{number[a], number[b], {}};
     for (const Layout& x : ca)
-      for (const Layout& y : cb) e.cost.push_back(w * move_cost(s, y, x, r, options));
+      for (const Layout& y : cb) e.cost.push_back(w * costs_.of_move(s, y, x, r, options));
     problem.edges.push_back(std::move(e));
-  }
-
-  double move_cost(const Storage& s, const Layout& source, const Layout& nest, const Read& r,
-                   const layout::PlanOptions& options) const {
-    const double through_memory = 60 + 8.0 * issued(nest);
-    if (is_padded(*r.nest, r.map)) return through_memory;
-    const Layout have = s.dropped.empty() ? source : layout::drop(source, s.dropped);
-    if (const auto part = layout_of_slice(have, r.map, nest.domain);
-        part && *part == project(nest, lowered::without_slices(r.map)) &&
-        takes_slices_of_registers(l_, *r.nest, nest))
-      return 0;
-    if (is_opaque(r.map)) return through_memory;
-    const Layout need = project(nest, r.map);
-    if (need == have) return 0;
-    if (have.registers() > max_whole_registers || need.registers() > max_whole_registers)
-      return through_memory;
-    return 1 + layout::relayout_cost(have, need, s.dtype.bytes(), options);
-  }
-
-  double nest_cost(const Use& u, const Layout& l) const {
-    const LoopNest& p = *u.nest;
-    const double registers = issued(l);
-    double cost = registers;
-    const DimMap all = identity_map(l.rank());
-    model_.enter(p, l);
-    const auto memory = [&](ValueId ref, const DimMap& map, bool load) {
-      const auto known = is_opaque(map) ? std::nullopt : model_.cost(ref, map, project(l, map));
-      if (!known) return 32 * registers;
-      return load ? known->load : known->store;
-    };
-    for (const ValueId v : evaluated(p)) cost += registers * operations(v, 32);
-    const std::map<ValueId, int> mixed = widths_of_mixed(u, l);
-    for (const Effect& e : u.elements) {
-      if (e.window && halved_.contains(e.leaf) && is_opaque(e.map))
-        cost += halves_cost(p, l, e.leaf).value_or(32 * registers);
-      else if (e.window && mixed.contains(e.leaf))
-        cost += 32 * registers / mixed.at(e.leaf);
-      else if (e.window)
-        cost += memory(g_[e.leaf].args[0], e.map, true);
-      else if (reads_staged(l_, e.leaf))
-        cost += 4 * registers * conflicts(e.leaf, e.map) / staged_width(e.leaf, e.map);
-      else if (l_.storages[e.storage].in_shared())
-        cost += 4 * registers * shared_reads(e, l);
-    }
-    return cost +
-           std::visit(
-               Overloaded{
-                   [&](const Assign& to) { return assign_cost(to, l); },
-                   [&](const Stage& to) { return stage_cost(to.storage, l) + copy_cost(p, l); },
-                   [&](const Store& to) {
-                     const ValueId ref = g_[to.inst].args[0];
-                     const Window& w = l_.windows[l_.window_of[g_.base(ref)]];
-                     return w.is_direct() ? memory(ref, all, false) : 4 * registers;
-                   },
-                   [&](const Update&) { return 16 * registers; },
-                   [&](const Print&) { return 16 * registers; },
-                   [&](const Fill& to) { return memory(l_.windows[to.window].root, all, true); },
-                   [&](const Flush& to) { return memory(l_.windows[to.window].root, all, false); },
-                   [&](const Spill& to) { return stage_cost(to.storage, l); },
-                   [&](const Clear& to) { return stage_cost(to.storage, l); },
-                   [&](const auto& fold) { return fold.cost(l_, l); }},
-               p.sink);
-  }
-
-  // Of what is read in another order than it stands in, how many elements at a time, where that
-  // does not depend on layouts of others.
-  std::map<ValueId, int> widths_of_mixed(const Use& u, const Layout& l) const {
-    std::map<ValueId, int> widths;
-    const auto is_mixed = [&](const Effect& e) { return e.window && is_opaque(e.map); };
-    if (!u.reads.empty() || !std::holds_alternative<Store>(u.nest->sink) ||
-        std::ranges::none_of(u.elements, is_mixed))
-      return widths;
-    LoopNest nest = *u.nest;
-    nest.layout = l;
-    nest.rolled.assign(static_cast<std::size_t>(l.rank()), 0);
-    const std::map<ValueId, int> all = nests_.look(nest).widths;
-    for (const Effect& e : u.elements)
-      if (const auto known = all.find(e.leaf); is_mixed(e) && known != all.end())
-        widths.insert(*known);
-    return widths;
-  }
-
-  // Of bytes, both halves of which the nest has: what reading them costs the threads that have
-  // these; nothing where others have one of them.
-  std::optional<double> halves_cost(const LoopNest& p, const Layout& l, ValueId bytes) const {
-    const Extents& shape = g_[bytes].type.shape;
-    const int last = l.rank() - 1;
-    if (last < 0 || l.reg.empty() || l.reg[0] != 1 || l.domain[last] % 2 != 0) return {};
-    const auto halves = layout::split_dim(l, last, 2);
-    if (!halves || !layout::separable(*halves, last + 1)) return {};
-    const Layout whole = layout::drop(*halves, last + 1);
-    if (whole.domain != shape) return {};
-    const LoopNest read{.value = bytes, .domain = shape, .valid = shape, .layout = whole};
-    model_.enter(read, whole);
-    const auto cost = model_.cost(g_[bytes].args[0], identity_map(l.rank()), whole);
-    model_.enter(p, l);
-    return cost ? std::optional(cost->load) : std::nullopt;
-  }
-
-  // What is evaluated for an element: beside the value a mask, what is compared, index arrays.
-  std::vector<ValueId> evaluated(const LoopNest& p) const {
-    if (p.value == graph::no_value) return {};
-    std::vector<ValueId> all{p.value};
-    if (const ValueId access = accessed_by(p.sink); access != graph::no_value) {
-      const graph::MemoryView m = graph::MemoryView::of(g_[access]);
-      for (const ValueId v : {m.mask, m.other})
-        if (v != graph::no_value) all.push_back(v);
-      if (g_.chooses(m.ref)) all.push_back(m.ref);
-    }
-    return all;
-  }
-
-  // Accesses of an element: of rows what a vector has of one, of columns what a bank waits for.
-  double shared_reads(const Effect& e, const Layout& l) const {
-    if (reads_columns(e)) return model_.wavefronts(e.storage, e.map);
-    const bool in_rows = is_opaque(e.map) || (!e.map.empty() && e.map.back() == l.rank() - 1);
-    return in_rows ? 1 / shared_vector(e.storage, l) : 1;
-  }
-
-  // Of what lies in rows in shared memory, and is no window.
-  bool reads_columns(const Effect& e) const {
-    return !e.window && !reads_staged(l_, e.leaf) && e.storage &&
-           l_.storages[e.storage].in_shared() && e.map == DimMap{1, 0};
-  }
-
-  // Of a staged window, how often a bank gives a word for one access.
-  double conflicts(ValueId load, const DimMap& map) const {
-    return is_opaque(map) ? 1 : model_.wavefronts(g_[load].args[0], map);
-  }
-
-  int staged_width(ValueId load, const DimMap& map) const {
-    return is_opaque(map) ? 1 : model_.staged_width(g_[load].args[0], map);
-  }
-
-  double assign_cost(const Assign& to, const Layout& l) const {
-    return l.registers() * words(l_.storages[to.storage].dtype) > max_whole_registers ? 1e9 : 0;
-  }
-
-  // What is copied as it is threads ask for by pieces that they do not wait for, of 4 bytes or
-  // more, few of them rather than many.
-  double copy_cost(const LoopNest& p, const Layout& l) const {
-    constexpr int least = 4, most = 16;
-    constexpr double awaited = 400;
-    if (!l_.machine.has_async_copies() || p.value == graph::no_value ||
-        g_[p.value].op != Op::Load || !l_.window_loaded(p.value).is_direct())
-      return 0;
-    const ValueId ref = g_[p.value].args[0];
-    const int size = g_[ref].type.dtype.bytes();
-    const int bytes = size * model_.whole_width(ref, identity_map(l.rank()));
-    if (bytes >= std::min(most, size * model_.widest(ref))) return 0;
-    return most / bytes + (bytes < least ? awaited : 0);
-  }
-
-  double stage_cost(StorageId storage, const Layout& l) const {
-    const double vector = shared_vector(storage, l);
-    const double waits =
-        model_.wavefronts(storage, identity_map(l.rank()), static_cast<std::int64_t>(vector));
-    return 4 * static_cast<double>(l.registers()) / vector * waits;
-  }
-
-  double shared_vector(StorageId storage, const Layout& l) const {
-    int v = 1;
-    for (std::size_t b = 0; b < l.reg.size() && l.reg[b] == (1u << b) &&
-                            (2 << b) * l_.storages[storage].dtype.bytes() <= 16;
-         ++b)
-      v = 2 << b;
-    return v;
-  }
-
-  int operations(ValueId v, int limit) const {
-    std::vector<ValueId> stack{v};
-    int n = 0, seen = 0;
-    // What costs nothing may be shared so often that it cannot all be looked at.
-    for (; !stack.empty() && n < limit && seen < 64 * limit; ++seen) {
-      const Inst& i = g_[stack.back()];
-      stack.pop_back();
-      n += graph::is_elementwise(i.op) ? 1 + 2 * graph::info(i.op).ulp : 0;
-      for (ValueId a : i.args)
-        if (g_[a].type.is_value() && !l_.storage_of[a]) stack.push_back(a);
-    }
-    return std::min(n, limit);
-  }
-
-  // ---- loops
-
-  // Rolls the loops over repetitions, reduced dimensions first, until the nest is short enough.
-  void decide_loops(LoopNest& p) {
-    const Layout& l = p.layout;
-    p.rolled.assign(static_cast<std::size_t>(l.rank()), 0);
-    std::int64_t size = l.registers() * widest(p);
-    const bool brief = size * operations(p) <= max_unrolled_operations;
-    if (fills_registers(p.sink) || (size <= max_unrolled_registers && brief)) return;
-    roll_dimensions(p, size);
-    stand_together(p, size);
-  }
-
-  // Leaves `size` elements in the text.
-  void roll_dimensions(LoopNest& p, std::int64_t& size) {
-    const Layout& l = p.layout;
-    const std::vector<bool> held = held_dimensions(p);
-    const auto is_held = [&](int d) { return held[static_cast<std::size_t>(d)]; };
-    const auto roll = [&](int d) {
-      if (l.repetitions(d) == 1 || is_held(d)) return;
-      p.rolled[d] = 1;
-      size /= l.repetitions(d);
-    };
-    if (const Reduce* fold = std::get_if<Reduce>(&p.sink)) {
-      for (const int d : fold->reduced) roll(d);
-      const Layout result = layout::drop(l, fold->reduced);
-      const bool few = result.registers() <= Reduce::most_registers;
-      // Where registers are read along what is folded, no loop is shorter.
-      const bool reads_registers = std::ranges::any_of(fold->reduced, is_held);
-      if (few && size <= (reads_registers ? 8 : 2) * max_unrolled_registers) return;
-      if (!few) share_result(*fold);
-    }
-    for (int d = 0; d < l.rank(); ++d)
-      if (p.rolled[d] == 0) roll(d);
-  }
-
-  // Of the innermost run-time loop a few iterations stand in its text together, so that their loads
-  // are under way together.
-  void stand_together(LoopNest& p, std::int64_t size) const {
-    if (std::holds_alternative<Scan>(p.sink)) return;
-    int innermost = -1;
-    for (int d = 0; d < p.layout.rank(); ++d)
-      if (p.rolled[d] > 0 && (innermost < 0 || is_folded(p, d) || !is_folded(p, innermost)))
-        innermost = d;
-    if (innermost < 0) return;
-    const std::int64_t repetitions = p.layout.repetitions(innermost);
-    const std::int64_t most = std::max<std::int64_t>(
-        1, std::min({most_together, repetitions, max_unrolled_registers / size,
-                     max_unrolled_operations / (size * operations(p))}));
-    std::int64_t together = most;
-    while (repetitions % together != 0) --together;
-    if (2 * together <= most) together = most;  // those left over stand alone
-    p.rolled[innermost] = static_cast<int>(together);
-  }
-
-  static bool is_folded(const LoopNest& p, int d) {
-    const Reduce* const fold = std::get_if<Reduce>(&p.sink);
-    return fold != nullptr && std::ranges::find(fold->reduced, d) != fold->reduced.end();
-  }
-
-  // Dimensions along which the nest reads registers, which no run-time loop can index. None where
-  // the text would be too long: then what is read goes through shared memory.
-  std::vector<bool> held_dimensions(const LoopNest& p) const {
-    std::vector<bool> held(p.domain.size());
-    for (const Read& r : register_reads(l_, p))
-      for (const int d : r.map)
-        if (d >= 0) held[static_cast<std::size_t>(d)] = true;
-    std::int64_t size = (std::int64_t{1} << p.layout.reg.size()) * widest(p) * operations(p);
-    for (int d = 0; d < p.layout.rank(); ++d)
-      if (held[static_cast<std::size_t>(d)]) size *= p.layout.repetitions(d);
-    if (size > max_unrolled_reads) held.assign(held.size(), false);
-    return held;
-  }
-
-  // Whether what the nest makes is a whole value in registers, which no run-time loop can index.
-  bool fills_registers(const Sink& sink) const {
-    const StorageId filled = storage_filled(sink);
-    return filled && !std::holds_alternative<Reduce>(sink) && !l_.storages[filled].in_shared();
-  }
-
-  // Operations per element that the nest inlines.
-  std::int64_t operations(const LoopNest& p) const {
-    constexpr int limit = 1024;
-    return p.value == graph::no_value ? 1 : std::max(1, operations(p.value, limit));
-  }
-
-  std::int64_t widest(const LoopNest& p) const {
-    return p.value == graph::no_value ? 1 : words(g_[p.value].type.dtype);
-  }
-
-  // The result has too many registers for a run-time loop: each iteration leaves its part in
-  // shared memory.
-  void share_result(const Reduce& fold) {
-    Storage& s = l_.storages[fold.storage];
-    if (!s.in_registers()) return;
-    s.in = Shared{.row_stride = s.shape.empty() ? 1 : s.shape.back()};
   }
 
   Program& l_;
   const Graph& g_;
-  mutable AccessModel model_;       // remembers what it was asked
-  mutable NestModel nests_;         // likewise
-  const std::set<ValueId> halved_;  // bytes of which elements of 4 bits are made
+  const LayoutCosts costs_;
   std::vector<Use> uses_;
   bool has_room_ = false;  // behind copies, for relayouts
   Table<LayoutVariableId, LayoutVariableId> island_;

@@ -24,6 +24,9 @@ void insert_relayouts(Program& l);
 /// In front of loops those of few registers that are the same in all iterations.
 void hoist_relayouts(Program& l);
 
+/// Rolls the loops over repetitions of a nest that has its layout, until it is short enough.
+void roll_loops(Program& l, LoopNest& p);
+
 /// Gives loads that are narrow in the layouts of their nests nests of their own.
 void spread_loads(Program& l);
 

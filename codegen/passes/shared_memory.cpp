@@ -51,36 +51,48 @@ class SharedMemory {
 
   Storage& storage(StorageId s) { return l_.storages[s]; }
 
+  // Scratch of values that change their layouts where no loop is around, and what copies fill that
+  // it may take the place of, once that has been read: threads wait for each other then, as they do
+  // in any exchange. For one that comes behind another they do where there is no room beside it.
+  struct Exchanges {
+    std::set<StorageId> scratch = {}, copied = {};
+    bool have(StorageId s) const {
+      return !scratch.empty() && !copied.empty() && (scratch.contains(s) || copied.contains(s));
+    }
+  };
+
+  /// Who may share.
+  struct Sharers {
+    Sharing sharing = Sharing::none;
+    Lives lives;
+    Exchanges exchanges = {};
+  };
+
+  bool shares(const Sharers& by, StorageId s) const {
+    const bool is_such = is_asynchronous(l_.storages[s]) || by.exchanges.have(s);
+    return by.lives.has(s) &&
+           (by.sharing == Sharing::all || (by.sharing == Sharing::asynchronous && is_such));
+  }
+
+  // Whether the second may lie where the first has been, whose life it does not meet.
+  bool may_follow(const Sharers& by, StorageId one, StorageId other) const {
+    if (by.lives.meet(one, other)) return false;
+    const bool both = is_asynchronous(l_.storages[one]) && is_asynchronous(l_.storages[other]);
+    return by.sharing == Sharing::all || both ||
+           (by.exchanges.scratch.contains(other) &&
+            by.lives.of(one).last < by.lives.of(other).first);
+  }
+
   // Storages whose lives do not meet take one place, of those that share.
   bool place_all(Sharing sharing) {
     for_each_list(l_, [&](Statements& list) { scratch_sizes(list); });
     end_ = 0;
-    const Lives lives(l_);
+    const Sharers by{sharing, Lives(l_),
+                     sharing == Sharing::asynchronous ? find_exchanges() : Exchanges{}};
     const std::set<StorageId> alone = never_shared();
-    const Exchanges exchanges = sharing == Sharing::asynchronous ? find_exchanges() : Exchanges{};
     std::vector<StorageId> together, apart;
-    for (const StorageId s : unscoped()) {
-      const bool shares =
-          sharing == Sharing::all ||
-          (sharing == Sharing::asynchronous && (is_asynchronous(storage(s)) || exchanges.have(s)));
-      (shares && lives.has(s) && !alone.contains(s) ? together : apart).push_back(s);
-    }
-    const auto may_share = [&](StorageId one, StorageId other) {
-      return sharing == Sharing::all ||
-             (is_asynchronous(storage(one)) && is_asynchronous(storage(other))) ||
-             (exchanges.scratch.contains(other) && lives.of(one).last < lives.of(other).first);
-    };
-    // Where a storage comes before those that are placed end, without another exchange's place.
-    const auto beside_exchanges = [&](StorageId s, std::span<const StorageId> placed, Checked begin,
-                                      Checked end) -> std::optional<Checked> {
-      if (!exchanges.scratch.contains(s)) return {};
-      const Checked at = lowest(begin, storage(s), placed, [&](StorageId other) {
-        return exchanges.scratch.contains(other) || lives.meet(other, s);
-      });
-      const Checked last = at + shared_bytes(storage(s));
-      return last.fits() && end.fits() && last.value() <= end.value() ? std::optional(at)
-                                                                      : std::nullopt;
-    };
+    for (const StorageId s : unscoped())
+      (shares(by, s) && !alone.contains(s) ? together : apart).push_back(s);
     for (const StorageId s : together)
       if (!shared_bytes(storage(s)).within(0, l_.machine.max_shared_bytes)) return false;
     // Addresses of barriers are often asked for: those near the begin are instructions' constants.
@@ -88,23 +100,41 @@ class SharedMemory {
         std::ranges::stable_partition(apart, [&](StorageId s) { return is_of_barriers(s); });
     for (const StorageId s : std::ranges::subrange(apart.begin(), others.begin()))
       place(storage(s));
-    const Checked begin = end_;
-    std::ranges::stable_sort(together, {}, [&](StorageId s) { return lives.of(s).first; });
-    Checked last = begin;
-    for (std::size_t i = 0; i < together.size(); ++i) {
-      Storage& s = storage(together[i]);
-      const std::span<const StorageId> placed = std::span(together).first(i);
-      const std::optional<Checked> beside = beside_exchanges(together[i], placed, begin, last);
-      end_ = beside ? *beside : lowest(begin, s, placed, [&](StorageId other) {
-        return !may_share(other, together[i]) || lives.meet(other, together[i]);
-      });
-      place(s);
-      last = larger(last, end_);
-    }
-    end_ = last;
+    place_together(by, std::move(together));
     for (const StorageId s : others) place(storage(s));
     for_each_list(l_, [&](Statements& list) { end_ = scopes(list, end_); });
     return end_.within(0, l_.machine.max_shared_bytes);
+  }
+
+  // In the order in which they are needed, each as near to the begin as may be.
+  void place_together(const Sharers& by, std::vector<StorageId> all) {
+    const Checked begin = end_;
+    Checked last = begin;
+    std::ranges::stable_sort(all, {}, [&](StorageId s) { return by.lives.of(s).first; });
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::span<const StorageId> placed = std::span(all).first(i);
+      const std::optional<Checked> beside = beside_exchanges(by, all[i], placed, begin, last);
+      end_ = beside ? *beside : lowest(begin, storage(all[i]), placed, [&](StorageId other) {
+        return !may_follow(by, other, all[i]);
+      });
+      place(storage(all[i]));
+      last = larger(last, end_);
+    }
+    end_ = last;
+  }
+
+  // Where scratch comes before those that are placed end, without another exchange's place.
+  std::optional<Checked> beside_exchanges(const Sharers& by, StorageId s,
+                                          std::span<const StorageId> placed, Checked begin,
+                                          Checked end) {
+    const std::set<StorageId>& scratch = by.exchanges.scratch;
+    if (!scratch.contains(s)) return {};
+    const Checked at = lowest(begin, storage(s), placed, [&](StorageId other) {
+      return scratch.contains(other) || by.lives.meet(other, s);
+    });
+    const Checked last = at + shared_bytes(storage(s));
+    return last.fits() && end.fits() && last.value() <= end.value() ? std::optional(at)
+                                                                    : std::nullopt;
   }
 
   static bool is_asynchronous(const Storage& s) { return s.is_fetched() || s.is_sent(); }
@@ -113,16 +143,7 @@ class SharedMemory {
     return std::ranges::any_of(l_.barriers, [&](const Barriers& b) { return b.storage == s; });
   }
 
-  // Scratch of values that change their layouts where no loop is around, and what copies fill that
-  // it may take the place of, once that has been read: threads wait for each other then, as they do
-  // in any exchange. For one that comes behind another they do where there is no room beside it.
-  // Products of wgmma read on, meanwhile.
-  struct Exchanges {
-    std::set<StorageId> scratch = {}, copied = {};
-    bool have(StorageId s) const {
-      return !scratch.empty() && !copied.empty() && (scratch.contains(s) || copied.contains(s));
-    }
-  };
+  // None where products of wgmma read on, meanwhile.
   Exchanges find_exchanges() const {
     Exchanges found;
     if (l_.warpgroups > 1 || l_.wgmma_products > 0) return found;
