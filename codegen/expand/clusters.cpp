@@ -108,7 +108,9 @@ void Expander::arrive_along(const lowered::Arrive& a, ExprId slot, ExprId thread
         e_.plain(Operator::equal, e_.plain(Operator::rem, from_own, number(2)), number(1), bool_));
   }
   const ExprId tells = b_.let_once("tells", false, e_.all(std::move(conditions)));
-  const ExprId begins = a.back > 0 ? slots_[barriers.ring].begins : no_expr;
+  const ExprId begins = a.back > 0 && a.back > slots_[barriers.ring].first_steps
+                            ? slots_[barriers.ring].begins
+                            : no_expr;
   b_.open(thread::If{
       begins == no_expr ? tells : e_.all({tells, e_.op(graph::Op::Not, bool_, {begins})}), {}});
   b_.add(thread::Call{

@@ -118,7 +118,7 @@ class Expander {
   void expand_one(const lowered::Ahead& e);
   void expand_one(const lowered::Advance& a);
   void begin_rings_filled(const lowered::Statement& s);
-  ExprId slot_before(RingId ring);
+  ExprId slot_before(RingId ring, int back);
   /// Runs f, behind which all is known again that is known now.
   template <class F>
   void apart(F&& f);
@@ -127,11 +127,13 @@ class Expander {
     ExprId from = no_expr, to = no_expr;  // that is read, that is filled
     ExprId now = no_expr;                 // that of the storages in it
     ExprId before = no_expr;              // smem and the barriers in front of the slot read last
+    ExprId late = no_expr;                // that of the iteration before, which is read, too
     ExprId phase = no_expr;               // of a fetched ring: the parity of its barriers
     bool fills = false;                   // the agent fills slots that others free
     // Where products of the iteration before are in flight: whether there is none; no_expr: there
     // is.
     ExprId begins = no_expr;
+    int first_steps = 0;     // that a rotated loop's first iteration has made
     ExprId lead = no_expr;   // in a Lead: the iteration
     int leads = 0;           // iterations that one has begun
     ExprId group = no_expr;  // in a group of iterations: the first
@@ -210,7 +212,7 @@ class Expander {
   void expand_iteration(const lowered::Ahead& e, ExprId iteration);
   /// Where the slot of a ring begins that a storage is a part of, in units of so many bytes; 0 of
   /// no ring.
-  Affine slot(StorageId storage, std::int64_t unit = 1);
+  Affine slot(StorageId storage, std::int64_t unit = 1, int back = 0);
   /// That which is chosen; else of a ring's that of the iteration, of another none.
   ExprId slot_of(BarrierId barrier, ValueId chosen);
   /// Of barriers that of the slot.

@@ -15,11 +15,11 @@ bool counts_bytes(const lowered::Ring& r) { return r.copied && !r.fetched; }
 
 }  // namespace
 
-Affine Expander::slot(StorageId storage, std::int64_t unit) {
+Affine Expander::slot(StorageId storage, std::int64_t unit, int back) {
   const RingId in = l_.storages[storage].ring();
   if (!in) return {};
   const lowered::Ring& ring = l_.rings[in];
-  const ExprId now = slots_[in].now;
+  const ExprId now = back > 0 ? slot_before(in, back) : slots_[in].now;
   if (!counts_bytes(ring)) return Affine::term(now, ring.slot_bytes / unit);
   return Affine::term(unit == 1 ? now : e_.plain(Operator::div, now, e_.number(unit, u32), u32));
 }
@@ -157,8 +157,10 @@ void Expander::expand_rotated(Rotated loop, VariableId first,
   e_[counter].facts = thread::facts_of_counter(e_.facts(second), e_.facts(high), loop.others.step);
   over_parts(loop.known, std::move(loop.others), loop.limit, [&](thread::For part) {
     enter(part.counter);
-    for (Slots& slots : slots_)
-      slots.begins = e_.plain(Operator::equal, e_.variable(part.counter), second, bool_);
+    for (const RingId r : l_.rings.ids()) {
+      slots_[r].begins = e_.plain(Operator::equal, e_.variable(part.counter), second, bool_);
+      slots_[r].first_steps = lowered::steps(*loop.parts.prologue, r);
+    }
     b_.open_loop(std::move(part));
     apart([&] { expand_list(*loop.parts.body); });
     b_.close();
@@ -166,6 +168,7 @@ void Expander::expand_rotated(Rotated loop, VariableId first,
   for (Slots& slots : slots_)
     slots.begins = e_.op(graph::Op::Not, bool_, {e_.plain(Operator::less, second, high, bool_)});
   expand_list(*loop.parts.epilogue);
+  for (Slots& slots : slots_) slots.first_steps = 0;
 }
 
 // Of a loop over indices in the loop by its index, before it by 0, 1, ...
@@ -277,9 +280,11 @@ void Expander::expand_one(const lowered::Advance& a) {
   if (ring.follows && !ring.fetched) return;
   if (ring.fetched && last_to_turn_[turns_with_[a.ring]] != a.ring) return;
   const ExprId before = slots_[turns_with_[a.ring]].before;
+  const ExprId left = slots.late != no_expr ? slots.late : slots.from;
   if (before != no_expr)
-    b_.add(thread::Assign{
-        before, e_.sum(Affine::term(smem_) + Affine::term(slots.from, barrier_bytes), u32)});
+    b_.add(thread::Assign{before,
+                          e_.sum(Affine::term(smem_) + Affine::term(left, barrier_bytes), u32)});
+  if (slots.late != no_expr) b_.add(thread::Assign{slots.late, slots.from});
   if (const auto lag = lags_.find(a.ring); lag != lags_.end()) {
     const Slots& other = slots_[lag->second];
     b_.add(thread::Assign{slots.from, other.from});
@@ -308,9 +313,11 @@ bool fills_ring(const lowered::Program& l, const lowered::Statement& s, RingId r
 
 }  // namespace
 
-ExprId Expander::slot_before(RingId number) {
+ExprId Expander::slot_before(RingId number, int back) {
   const lowered::Ring& ring = l_.rings[number];
-  const ExprId slot = slots_[number].from;
+  const ExprId late = slots_[number].late;
+  if (late != no_expr && back == 1) return late;
+  const ExprId slot = late != no_expr ? late : slots_[number].from;
   const DType type = e_[slot].type;
   return e_.choose(e_.plain(Operator::equal, slot, e_.number(0, type), bool_),
                    e_.number(ring.slots - 1, type), e_.sum(Affine::term(slot) + Affine(-1), type));
@@ -333,17 +340,18 @@ void Expander::expand_one(const lowered::Arrive& a) {
                            ? e_.plain(Operator::rem, thread_, number(graph::warpgroup_threads))
                            : thread_;
   const RingId ring = l_.barriers[a.barrier].ring;
-  const ExprId slot = a.back > 0 ? slot_before(ring) : slot_of(a.barrier, a.slot);
+  const ExprId slot = a.back > 0 ? slot_before(ring, a.back) : slot_of(a.barrier, a.slot);
   if (!l_.barriers[a.barrier].along.empty()) return arrive_along(a, slot, among);
   std::vector<ExprId> conditions;
   if (by_warps || !is_one_thread_)
     conditions.push_back(b_.let_once(by_warps ? "tells_for_warp" : "tells", false,
                                      e_.plain(Operator::equal, among, number(0), bool_)));
-  if (a.back > 0 && slots_[ring].begins != no_expr)
+  if (a.back > 0 && a.back > slots_[ring].first_steps && slots_[ring].begins != no_expr)
     conditions.push_back(e_.op(graph::Op::Not, bool_, {slots_[ring].begins}));
   const ExprId condition = e_.all(std::move(conditions));
   if (condition != no_expr) b_.open(thread::If{condition, {}});
-  const ExprId before = a.back > 0 ? slots_[turns_with_[ring]].before : no_expr;
+  const bool is_left_last = a.back > 0 && a.back == (slots_[ring].late != no_expr ? 2 : 1);
+  const ExprId before = is_left_last ? slots_[turns_with_[ring]].before : no_expr;
   const ExprId own = before == no_expr ? barrier_address(a.barrier, slot)
                                        : e_.sum(shared_place(l_.barriers[a.barrier].storage) +
                                                     Affine::term(smem_, -1) + Affine::term(before),

@@ -154,13 +154,15 @@ void Expander::find_lags(const lowered::Statements& agent) {
 // Of slots that products of the iteration before have read; where a loop's text goes over the slots
 // of a ring it knows them.
 void Expander::declare_slots_before(const lowered::Statements& agent) {
-  std::set<RingId> asked, gone_over;
+  std::set<RingId> asked, gone_over, late;
   const auto visit = [&](const auto& self, const lowered::Statements& list) -> void {
     for (const lowered::Statement& s : list) {
       if (const auto* const loop = std::get_if<lowered::Loop>(&s.what); loop && loop->ring)
         gone_over.insert(turns_with_[loop->ring]);
       if (const auto* const loop = std::get_if<lowered::GridLoop>(&s.what); loop && loop->ring)
         gone_over.insert(turns_with_[loop->ring]);
+      if (const auto* const d = std::get_if<lowered::Dot>(&s.what); d && d->back > 0)
+        late.insert(l_.storages[d->b].ring());
       if (const auto* const arrive = std::get_if<lowered::Arrive>(&s.what); arrive && arrive->back)
         if (const lowered::Barriers& all = l_.barriers[arrive->barrier];
             all.ring && all.along.empty())
@@ -172,6 +174,7 @@ void Expander::declare_slots_before(const lowered::Statements& agent) {
   for (const RingId r : asked)
     if (l_.rings[r].fetched && !l_.rings[r].unrolled && !gone_over.contains(r))
       slots_[r].before = declare_number("before", r);
+  for (const RingId r : late) slots_[r].late = declare_number("late", r);
 }
 
 }  // namespace palladium::expand

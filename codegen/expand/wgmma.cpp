@@ -217,7 +217,8 @@ void Expander::multiply(const WgmmaOperands& o, Range k_part, Range n_part, Expr
                         std::int64_t mn, std::int64_t k) {
     const std::int64_t offset =
         tile_offset(l_.storages[storage], transposed, mn + part.mn, k + part.k);
-    const Affine place = slot(storage, 16) + part.behind + Affine(offset / 16);
+    const int back = storage == o.dot.b ? o.dot.back : 0;
+    const Affine place = slot(storage, 16, back) + part.behind + Affine(offset / 16);
     return e_.sum(Affine::term(matrix) + beside_others(o, storage) + place, u64);
   };
   const std::int64_t held_columns = o.held_columns > 0 ? o.held_columns : n_part.end - n_part.begin;

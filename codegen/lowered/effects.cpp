@@ -84,6 +84,7 @@ class Visit {
         if (g_[v].type.is_ref()) view(v);
     for (const StorageId operand : {d.a, d.b}) {
       Effect read{.access = Access::read, .storage = operand};
+      if (operand == d.b) read.back = d.back;
       if (by_wgmma) read.on = Completion::wgmma_group, read.completion = Of::completes;
       if (by_wgmma && is_shared(operand)) read.proxy = Proxy::async;
       add(std::move(read));
@@ -468,6 +469,21 @@ std::vector<Read> register_reads(const Program& l, const LoopNest& p) {
       found.push_back({&p, storage, e.map});
   }
   return found;
+}
+
+bool depend(const Program& l, const Statement& a, const Statement& b) {
+  const auto is_in = [&](StorageId s, RingId ring) {
+    return ring && s && l.storages[s].ring() == ring;
+  };
+  return any_effect(l, a, [&](const Effect& x) {
+    return any_effect(l, b, [&](const Effect& y) {
+      const bool same = (x.storage && x.storage == y.storage) ||
+                        (x.window && x.window == y.window) || (x.ring && x.ring == y.ring);
+      if (same && (x.writes() || y.writes())) return true;
+      // A step from slot to slot changes where all that is in them is.
+      return is_in(x.storage, y.ring) || is_in(y.storage, x.ring);
+    });
+  });
 }
 
 }  // namespace palladium::lowered

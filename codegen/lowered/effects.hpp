@@ -39,6 +39,7 @@ struct Effect {
       {};                // `storage` is read in the place of this one: the same in another layout
   WindowId window = {};  // its block in global memory
   RingId ring = {};
+  int back = 0;  // `storage` in the slot of the iteration so many before
   /// What is read by: a load, or a value that has a storage; no_value where storages move.
   ValueId leaf = graph::no_value;
   DimMap map = {};  // of what a nest reads element by element: its coordinates in the nest's
@@ -97,5 +98,8 @@ bool any_effect(const Program& l, const Statement& s, const F& is_meant) {
   });
   return found;
 }
+
+/// Whether one of them changes what the other reads or changes.
+bool depend(const Program& l, const Statement& a, const Statement& b);
 
 }  // namespace palladium::lowered

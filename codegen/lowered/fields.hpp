@@ -261,6 +261,7 @@ PALLADIUM_FIELDS(Dot) {
   f("unit", detail::word(x.unit, unit_words));
   f("warps_m", x.warps_m);
   f("warps_n", x.warps_n);
+  f("back", x.back);
 }
 PALLADIUM_FIELDS(Copy) {
   f("from", x.from);

@@ -64,6 +64,7 @@ class Table {
   void assign(std::size_t count, const Row& row) { rows_.assign(count, row); }
   void resize(std::size_t count, const Row& row = {}) { rows_.resize(count, row); }
   void push_back(Row row) { rows_.push_back(std::move(row)); }
+  void pop_back() { rows_.pop_back(); }
 
   /// The number of what was added.
   Key add(Row row) {

@@ -84,7 +84,7 @@ void Order::add_storage(const Effect& e, bool syncs, std::vector<Touch>& touches
   const bool is_scratch = e.role == Role::scratch;
   if (is_scratch && shared_bytes(s).value_or(1) == 0) return;
   const bool by_mbarrier = e.on == Completion::mbarrier;
-  touches.push_back({.room = {.storage = e.storage},
+  touches.push_back({.room = moved({.storage = e.storage}, -e.back),
                      .writes = e.writes(),
                      .async = e.proxy == device::Proxy::async,
                      .by_warp = is_scratch && !syncs,

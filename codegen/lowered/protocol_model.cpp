@@ -259,11 +259,11 @@ class Builder {
     if (!e.storage || e.role == Effect::Role::barrier || e.completion == Of::awaits ||
         m_.first_cell[e.storage] < 0)
       return;
-    const auto note = [&](std::vector<StorageId>& to) {
-      if (std::ranges::find(to, e.storage) == to.end()) to.push_back(e.storage);
+    const auto note = [](auto& to, const auto& what) {
+      if (std::ranges::find(to, what) == to.end()) to.push_back(what);
     };
-    if (e.access == Effect::Access::read) note(act.reads);
-    if (e.writes()) note(act.fills);
+    if (e.access == Effect::Access::read) note(act.reads, Act::Read{e.storage, e.back});
+    if (e.writes()) note(act.fills, e.storage);
   }
 
   void complete(Act& act, const auto&, const Effects& all) {

@@ -41,7 +41,14 @@ struct Act {
   };
   Kind kind = Kind::access;
   const Statement* by = nullptr;
-  std::vector<StorageId> reads = {}, fills = {};
+  /// A storage, of a ring in the slot of the iteration so many before.
+  struct Read {
+    StorageId storage = {};
+    int back = 0;
+    bool operator==(const Read&) const = default;
+  };
+  std::vector<Read> reads = {};
+  std::vector<StorageId> fills = {};
   BarrierId barrier = {};
   std::int64_t bytes = 0;  // that are expected, or come
   int back = 0, pending = 0;

@@ -56,7 +56,8 @@ class Walk {
     int from = 0, to = 0, now = 0;
     int leads = 0;  // iterations that were begun in front of the loop
     std::int64_t rounds = 0;
-    bool begins = false;       // no iteration before this one has used a slot
+    bool begins = false;  // no iteration before this one has used a slot, but the first so many
+    int first_steps = 0;  // ... that a rotated loop's first iteration has left
     std::int64_t version = 0;  // that is read, or by a producer filled
     std::int64_t first = 0;    // version of the first iteration of the loop
     std::int64_t ahead = -1;   // version that is filled ahead
@@ -109,7 +110,7 @@ class Walk {
     for (const Step& s : steps) {
       if (s.kind == Step::Kind::act && !s.act.reads.empty()) {
         Event e = event(s.act);
-        for (const StorageId r : s.act.reads) touch(e, r, false);
+        for (const Act::Read& r : s.act.reads) touch(e, r.storage, false, r.back);
         e.is_left_out = true;
         out_.push_back(std::move(e));
       }
@@ -124,17 +125,21 @@ class Walk {
     for (int i = 0; i < count; ++i) {
       around_.back().iteration = i;
       if (s.ring) turn(s.ring, i);
-      if (!s.ring)
-        for (Slots& x : slots_) x.begins = i <= (s.rotated ? 1 : 0);
+      if (!s.ring) begin(s, i <= (s.rotated ? 1 : 0));
       visit(s.rotated && i == 0 ? s.prologue : s.bodies[0]);
     }
     if (s.ring && !agent_.is_one_thread) slots_[s.ring].version = slots_[s.ring].first + count;
     if (s.grouped) slots_[s.grouped].begins = count == 0;
-    if (s.rotated)
-      for (Slots& x : slots_) x.begins = count <= 1;
+    if (s.rotated) begin(s, count <= 1);
     if ((s.rotated && count > 0) || is_while) visit(s.epilogue);
     around_.pop_back();
     if (count == 0) skip(s.bodies[0]);
+  }
+
+  void begin(const Step& loop, bool begins) {
+    for (Slots& x : slots_) x.begins = begins, x.first_steps = 0;
+    for (const Step& s : loop.prologue)
+      if (s.kind == Step::Kind::advance) ++slots_[s.ring].first_steps;
   }
 
   // Of a loop that is unrolled over its slots each iteration has its own, whatever was before.
@@ -234,20 +239,21 @@ class Walk {
 
   void act(const Act& a) {
     Event e = event(a);
-    for (const StorageId s : a.reads) touch(e, s, false);
+    for (const Act::Read& r : a.reads) touch(e, r.storage, false, r.back);
     for (const StorageId s : a.fills) touch(e, s, true);
     if (a.barrier && !meet_barrier(e, a)) return;
     out_.push_back(std::move(e));
   }
 
-  void touch(Event& e, StorageId storage, bool fills) const {
+  void touch(Event& e, StorageId storage, bool fills, int back = 0) const {
     const RingId ring = l_.storages[storage].ring();
     Touch t{.cell = m_.first_cell[storage], .fills = fills};
     if (t.cell < 0) return;
     if (ring) {
       const Slots& x = slots_[ring];
-      t.cell += x.now;
-      t.version = x.ahead >= 0 ? x.ahead : x.version;
+      const int slots = l_.rings[ring].slots;
+      t.cell += (x.now + slots - back % slots) % slots;
+      t.version = (x.ahead >= 0 ? x.ahead : x.version) - back;
     }
     e.touches.push_back(t);
   }
@@ -263,7 +269,7 @@ class Walk {
     const Ring& ring = l_.rings[number];
     const Slots& x = slots_[number];
     if (a.kind == Act::Kind::arrive) {
-      if (a.back > 0 && x.begins) return false;
+      if (a.back > x.first_steps && x.begins) return false;
       e.barrier += (x.from + ring.slots - a.back % ring.slots) % ring.slots;
       return true;
     }

@@ -51,6 +51,8 @@ class Signals {
     for (const Statement& s : list) {
       if (const Copy* const c = std::get_if<Copy>(&s.what); c && c->completes && !c->by_hand)
         filled_[c->completes].insert(c->to.storage);
+      if (const Dot* const d = std::get_if<Dot>(&s.what); d && d->back > 0)
+        read_late_.insert(l_.storages[d->b].ring());
       for_each_body(s, [&](const Statements& body) { find(body); });
     }
   }
@@ -165,9 +167,12 @@ class Signals {
         refuse(s, fills ? "leaves a slot that nobody fills"
                         : "leaves a slot for whose copies nobody waits");
     }
+    // The next iterations free what a rotated loop's first one leaves.
+    const bool is_freed_later = first_.is_rotated() && read_late_.contains(ring);
     if (fills)
       heard.awaited.erase(empty);
-    else if (empty && !freed_behind_.contains(&s) && heard.freed.erase(ring) == 0)
+    else if (empty && !is_freed_later && !freed_behind_.contains(&s) &&
+             heard.freed.erase(ring) == 0)
       refuse(s, "leaves a slot that nobody frees");
   }
 
@@ -175,7 +180,8 @@ class Signals {
     if (filled_.empty()) return;
     for (const Effect& e : effects(l_, s))
       for (const auto& [barrier, storages] : filled_)
-        if (e.storage && storages.contains(e.storage) && !heard.awaited.contains(barrier))
+        if (e.storage && e.back == 0 && storages.contains(e.storage) &&
+            !heard.awaited.contains(barrier))
           refuse(s, fmt::format("touches s{} before it waits for who fills it", e.storage));
   }
 
@@ -235,6 +241,7 @@ class Signals {
   std::map<BarrierId, std::set<StorageId>> filled_;
   std::set<const Statement*> freed_behind_;  // steps from such slots, and what frees these
   std::set<RingId> fills_ = {};              // for others
+  std::set<RingId> read_late_ = {};          // by products of the next iteration, too
   Rotation first_ = {};                      // of which the first iteration is looked at
   bool ahead_ = false;                       // in copies for iterations to come
   SignalDefect found_;

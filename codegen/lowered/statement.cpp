@@ -1,5 +1,7 @@
 #include "codegen/lowered/statement.hpp"
 
+#include <algorithm>
+
 namespace palladium::lowered {
 
 // The member of that name, of the kinds that have it.
@@ -24,6 +26,13 @@ ValueId accessed_by(const Sink& sink) {
   if (const Store* s = std::get_if<Store>(&sink)) return s->inst;
   if (const Update* u = std::get_if<Update>(&sink)) return u->inst;
   return graph::no_value;
+}
+
+int steps(const Statements& list, RingId ring) {
+  return static_cast<int>(std::ranges::count_if(list, [&](const Statement& s) {
+    const Advance* const a = std::get_if<Advance>(&s.what);
+    return a != nullptr && a->ring == ring;
+  }));
 }
 
 }  // namespace palladium::lowered

@@ -234,6 +234,7 @@ struct Dot {
     wgmma_promoted  // each promoted_k of K is added up in f32 by threads, which wait for it
   } unit = Unit::fma;
   int warps_m = 4, warps_n = 1;  // of tensor cores
+  int back = 0;                  // b is in the slot of the iteration so many before
 };
 
 /// Of 8-bit floats, whose sums tensor cores keep in few bits.
@@ -563,6 +564,9 @@ Rotation rotation_of(const T& what) {
 inline Rotation rotation_of(const Statement& s) {
   return std::visit([](const auto& what) { return rotation_of(what); }, s.what);
 }
+
+/// How often the list itself steps to the next slot of the ring.
+int steps(const Statements& list, RingId ring);
 
 /// Calls f for the Statements that stand inside of a statement, in order; nothing in most.
 template <class S, class F>

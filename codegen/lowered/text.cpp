@@ -345,7 +345,8 @@ class Text {
         fmt::format("s{} {} s{} * s{} by {}", d.result, d.accumulates ? "+=" : "=", d.a, d.b,
                     unit_words[static_cast<int>(d.unit)]);
     if (d.unit == Dot::Unit::fma) return text;
-    return fmt::format("{} on {}x{} warps", text, d.warps_m, d.warps_n);
+    return fmt::format("{} on {}x{} warps{}", text, d.warps_m, d.warps_n,
+                       d.back > 0 ? fmt::format(", s{} of {} back", d.b, d.back) : "");
   }
 
   static std::string redirects(const Redirects& redirects) {

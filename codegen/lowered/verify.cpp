@@ -133,6 +133,11 @@ class Chosen {
     require(a.back == 0 || (l_.barriers[a.barrier].ring && a.slot == graph::no_value),
             "arrives for an iteration before at a barrier of no ring");
   }
+  void look(const Dot& d) {
+    const RingId ring = d.b ? l_.storages[d.b].ring() : RingId();
+    require(d.back == 0 || (ring && l_.rings[ring].slots > d.back),
+            "multiplies by what is in no slot of an iteration before");
+  }
   void look(const Copy& c) {
     require(l_.machine.has_tma(), "is a copy by TMA, which the machine does not have");
     if (c.completes) one_of(c.completes, c.slot);

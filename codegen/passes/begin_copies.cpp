@@ -107,7 +107,7 @@ class Beginning {
                 const Statement& s) const {
     if (!computes(s)) return false;
     for (std::size_t i = first; i < end; ++i)
-      if (depend(s, list[i])) return false;
+      if (lowered::depend(l_, s, list[i])) return false;
     return true;
   }
 
@@ -130,17 +130,6 @@ class Beginning {
       for (const Statement& inner : body) found = found || multiplies(inner);
     });
     return found;
-  }
-
-  // Whether one of them changes what the other reads or changes.
-  bool depend(const Statement& a, const Statement& b) const {
-    return any_effect(l_, a, [&](const Effect& x) {
-      return any_effect(l_, b, [&](const Effect& y) {
-        const bool meets = (x.storage && x.storage == y.storage) ||
-                           (x.window && x.window == y.window) || (x.ring && x.ring == y.ring);
-        return meets && (x.writes() || y.writes());
-      });
-    });
   }
 
   // Which copies may need, computed of others.

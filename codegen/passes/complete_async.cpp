@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -243,7 +244,7 @@ class BarrierWaits {
       return false;
     if (const Advance* const a = std::get_if<Advance>(&s.what)) return ring && a->ring == ring;
     if (std::ranges::any_of(effects(l_, s), [&](const Effect& e) {
-          return e.storage && filled_.at(b).contains(e.storage);
+          return e.storage && e.back == 0 && filled_.at(b).contains(e.storage);
         }))
       return true;
     bool found = false;
@@ -283,10 +284,12 @@ class Releases {
     Statements out;
     for (Statement& s : list) {
       if (const auto found = before_.find(&s); found != before_.end())
-        for (const Arrive& a : found->second) out.push_back({a, s.at});
+        for (const Arrive& a : std::views::reverse(found->second)) out.push_back({a, s.at});
       for_each_body(s, [&](Statements& body) { add(body); });
       out.push_back(std::move(s));
     }
+    if (const auto found = behind_.find(&list); found != behind_.end())
+      for (const Arrive& a : found->second) out.push_back({a, out.back().at});
     list = std::move(out);
   }
 
@@ -310,6 +313,8 @@ class Releases {
 
   void free(const Statements& list, std::size_t step, Place around, bool comes_again) {
     const RingId ring = std::get<Advance>(list[step].what).ring;
+    if (const Rotation loop = rotation_around(around); reads_late(loop, ring))
+      return free_late(list, loop, ring);
     if (is_freed_by_warps(list, step, ring)) by_warps_.insert(ring);
     if (const Statement* const next = begun_behind(list, step, ring)) return arrive(*next, ring, 1);
     const int left = around.list == nullptr ? 0 : products_left(list, step, around, comes_again);
@@ -320,6 +325,33 @@ class Releases {
     arrive(loop.is_rotated() ? first_wait(*loop.epilogue, ring, left)
                              : *waits_behind(around, ring, left),
            ring, 1);
+  }
+
+  static Rotation rotation_around(Place around) {
+    return around.list == nullptr ? Rotation() : rotation_of(*around.statement());
+  }
+
+  // Whether products that an iteration leaves for the next one read its slot.
+  bool reads_late(const Rotation& loop, RingId ring) const {
+    return loop.is_rotated() && late_reader(*loop.body, ring) < loop.body->size();
+  }
+  std::size_t late_reader(const Statements& list, RingId ring) const {
+    std::size_t last = list.size();
+    for (std::size_t i = 0; i < list.size(); ++i)
+      if (const Dot* const d = std::get_if<Dot>(&list[i].what))
+        if (d->back > 0 && l_.storages[d->b].ring() == ring) last = i;
+    return last;
+  }
+
+  // Then the slot before the last that was left is free when those of the iteration before are
+  // done; the last one behind the loop.
+  void free_late(const Statements& list, const Rotation& loop, RingId ring) {
+    if (&list != loop.body) return;
+    int begun = 0;
+    for (std::size_t i = late_reader(list, ring); i < list.size(); ++i) begun += is_wgmma(list[i]);
+    arrive(first_wait(list, ring, begun), ring, 2);
+    arrive(first_wait(*loop.epilogue, ring, begun), ring, 2);
+    behind_[loop.epilogue].push_back({.barrier = l_.rings[ring].empty_barriers, .back = 1});
   }
 
   // Behind the last statement that is so, of those of the slot that the step leaves; 0: none is.
@@ -441,7 +473,8 @@ class Releases {
   // The first wait for the first of so many products that are under way, or the step.
   const Statement& first_wait(const Statements& list, RingId ring, int begun) const {
     auto s = list.begin();
-    for (; !awaits(*s, begun) && !is_step(*s, ring); ++s) begun += is_wgmma(*s);
+    for (; std::next(s) != list.end() && !awaits(*s, begun) && !is_step(*s, ring); ++s)
+      begun += is_wgmma(*s);
     return *s;
   }
 
@@ -469,6 +502,9 @@ class Releases {
   const std::set<RingId> fills_;
   Needed needed_ = {};  // by others than who frees slots
   std::set<RingId> by_warps_ = {};
+  std::map<const Statements*, std::vector<Arrive>> behind_ = {};
+  /// In the order of products: the last one is awaited first, since ptxas has to see all of them
+  /// done before what they touch is touched.
   std::map<const Statement*, std::vector<Arrive>> before_ = {};
 };
 

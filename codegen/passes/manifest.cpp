@@ -64,6 +64,8 @@ constexpr Pass chosen[] = {
      "how large is what is copied ahead?"},
     {"share_fetches", share_fetches, Fact::rings, Fact::none, Edits::nothing,
      "of rings: who tells whom that a slot is free?"},
+    {"begin_products", begin_products, Fact::rings, Fact::none, Edits::nothing,
+     "of rings: what is there when the iteration begins?"},
     {"software_pipeline", software_pipeline, Fact::rings, Fact::none, Edits::nothing,
      "of rings: which steps are left for the next iteration?"},
     {"load_ahead", load_ahead, Fact::rings, Fact::none, Edits::nothing,

@@ -38,6 +38,7 @@ void fetch_windows(Program& l);
 void share_fetches(Program& l);
 void double_buffer_operands(Program& l);
 void build_pipelines(Program& l);
+void begin_products(Program& l);
 void software_pipeline(Program& l);
 void load_ahead(Program& l);
 void begin_copies(Program& l);

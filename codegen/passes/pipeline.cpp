@@ -163,8 +163,8 @@ class Pipelines {
     const char* obstacle =
         !fetched || moved.size() != copies ? "threads copy a part of what it reads"
         : !is_followed(list)               ? "what stands around it, or beside it, is no loop"
-        : !holds_beside_producer(l_)       ? "values take the registers that it would have"
-                                           : nullptr;
+        : !holds_beside_producer(l_, l_.most_held) ? "values take the registers that it would have"
+                                                   : nullptr;
     Over by_turns = over;
     by_turns.steps = static_cast<int>(moved.size());
     const bool turns =
@@ -424,8 +424,8 @@ class Pipelines {
     for (const Ahead& a : ahead) {
       const std::size_t end = behind_reads(out, a.ring);
       const bool at_end = ahead.size() == 1 || end == 0 || !is_wgmma(out[end - 1]);
-      out.insert(at_end ? out.end() : out.begin() + static_cast<std::ptrdiff_t>(end),
-                 {Advance{a.ring}, at});
+      const std::size_t step = at_end ? out.size() : in_front_of_who_asks(out, end);
+      out.insert(out.begin() + static_cast<std::ptrdiff_t>(step), {Advance{a.ring}, at});
     }
     body = std::move(out);
     if (l_.rings[ahead[0].ring].empty_barriers) return;
@@ -463,6 +463,19 @@ class Pipelines {
     for (std::size_t i = 0; i < body.size(); ++i)
       if (reads(body[i], ring)) end = i + 1;
     return end;
+  }
+
+  // Behind a product: where its result is asked for, which is where it is awaited, too. If nobody
+  // asks in the iteration, there.
+  std::size_t in_front_of_who_asks(const Statements& body, std::size_t behind) const {
+    const StorageId result = std::get<Dot>(body[behind - 1].what).result;
+    for (std::size_t i = behind; i < body.size(); ++i) {
+      const Dot* const d = std::get_if<Dot>(&body[i].what);
+      const bool adds = d != nullptr && d->result == result && is_wgmma(body[i]);
+      if (!adds && any_effect(l_, body[i], [&](const Effect& e) { return e.storage == result; }))
+        return i;
+    }
+    return behind;
   }
 
   bool reads(const Statement& s, RingId ring) const {

@@ -148,7 +148,36 @@ void for_each_product(const Program& l, const F& f) {
   for_each_list(l, [&](const Statements& list) { for_each_product(list, f); });
 }
 
+// What a program holds of values, as it stands.
+struct Measured {
+  std::vector<Beside> beside = {};
+  std::vector<std::pair<const Statement*, int>> made = {};  // of others, in place
+  Lives lives;
+  std::int64_t most = 0;
+
+  // Adds to accumulators what is made of them in place.
+  Measured(const Program& l, std::vector<StorageId>& accumulators)
+      : lives(l, [&](const Statement& s, int position) {
+          if (const Dot* const d = std::get_if<Dot>(&s.what))
+            beside.push_back({position, fragments(l, *d)});
+          if (std::holds_alternative<LoopNest>(s.what) || std::holds_alternative<Relayout>(s.what))
+            made.emplace_back(&s, position);
+        }) {
+    for (const auto& [s, position] : made) {
+      const InPlace p = in_place(l, lives, *s, position);
+      beside.push_back({position, -p.registers});
+      if (std::ranges::count(accumulators, p.from) > 0) accumulators.push_back(p.to);
+    }
+    most = most_at_once(l, lives, beside);
+  }
+};
+
 }  // namespace
+
+std::int64_t most_held(const Program& l) {
+  std::vector<StorageId> accumulators;
+  return Measured(l, accumulators).most;
+}
 
 void measure_registers(Program& l) {
   std::vector<StorageId> accumulators;  // of which a thread may hold many
@@ -159,23 +188,11 @@ void measure_registers(Program& l) {
     l.wgmma_by_columns += wgmma && d.warps_n > 1;
     if (wgmma ? l.num_warps > 4 : d.unit != Dot::Unit::fma) accumulators.push_back(d.result);
   });
-  std::vector<Beside> beside;
-  std::vector<std::pair<const Statement*, int>> made;  // of others, in place
-  const Lives lives(l, [&](const Statement& s, int position) {
-    if (const Dot* const d = std::get_if<Dot>(&s.what))
-      beside.push_back({position, fragments(l, *d)});
-    if (std::holds_alternative<LoopNest>(s.what) || std::holds_alternative<Relayout>(s.what))
-      made.emplace_back(&s, position);
-  });
-  for (const auto& [s, position] : made) {
-    const InPlace p = in_place(l, lives, *s, position);
-    beside.push_back({position, -p.registers});
-    if (std::ranges::count(accumulators, p.from) > 0) accumulators.push_back(p.to);
-  }
-  l.most_held = most_at_once(l, lives, beside);
+  const Measured held(l, accumulators);
+  l.most_held = held.most;
   l.largest_held = 0;
   for (const StorageId s : l.storages.ids()) {
-    if (!lives.has(s)) continue;  // as a product that is added to what is there
+    if (!held.lives.has(s)) continue;  // as a product that is added to what is there
     const std::int64_t held = registers_of(l.storages[s]);
     const bool accumulates = std::ranges::count(accumulators, s) > 0;
     if (!accumulates || held > most_of_accumulators)
@@ -235,10 +252,17 @@ std::int64_t parts_of_promoted(const Program& l, const Dot& d) {
   return parts;
 }
 
-bool holds_beside_producer(const Program& l) {
+bool holds_beside_producer(const Program& l, std::int64_t values) {
   const int share = registers_beside_producer(l.num_warps / 4).consumer;
   const std::int64_t has = share > 0 ? share : registers_of_thread(2 * graph::warpgroup_threads);
-  return l.most_held + beside_wgmma <= has;
+  return values + beside_wgmma <= has;
+}
+
+bool holds_beside_products(const Program& l, std::int64_t values) {
+  const bool has_producer =
+      std::ranges::any_of(l.bodies, [](const Body& b) { return b.agents.size() > 1; });
+  return has_producer ? holds_beside_producer(l, values)
+                      : values + beside_wgmma <= registers_of_thread(l);
 }
 
 std::string reason_to_widen(const Program& l) {

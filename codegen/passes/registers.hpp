@@ -19,8 +19,12 @@ bool holds_wgmma(const Program& l, std::int64_t accumulators, int threads);
 /// Whether a thread can have the accumulators of a product of wgmma, an A in registers and, beside
 /// them, the next A while it is computed.
 bool holds_next(const Program& l, ValueId dot);
-/// Whether the program's values leave as much where a producer takes its share.
-bool holds_beside_producer(const Program& l);
+/// Whether so many registers of values leave as much where a producer takes its share.
+bool holds_beside_producer(const Program& l, std::int64_t values);
+/// The same of the program as it stands, with a producer or without.
+bool holds_beside_products(const Program& l, std::int64_t values);
+/// What all values take at once, of each thread, as the program stands.
+std::int64_t most_held(const Program& l);
 
 /// By how many parts of its columns a product of wgmma_promoted is made, so that what tensor cores
 /// add up has room beside the sum: a power of two.

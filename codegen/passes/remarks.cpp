@@ -398,12 +398,10 @@ class LoopRemarks {
     say(g_.location(awaited->inst),
         fmt::format(
             "{}: nothing is multiplied while the iteration computes of it, though a product "
-            "of the next iteration could be: {}; the {} clocks of the products add to "
-            "those of the computation, unless two blocks share a multiprocessor",
-            description_of(g_, awaited->inst),
-            it_.products().size() > 2 ? "its loop has more than two products"
-                                      : "only for a sum of nothing but products nobody waits",
-            with_commas(clocks_of_products())));
+            "of the next iteration could be: only for a sum of nothing but products nobody waits; "
+            "the {} clocks of the products add to those of the computation, unless two blocks "
+            "share a multiprocessor",
+            description_of(g_, awaited->inst), with_commas(clocks_of_products())));
   }
 
   std::int64_t clocks_of_products() const {

@@ -1,14 +1,16 @@
-// Rotates loops of two products, of which the second is added up of what is computed of the first:
-// each iteration begins the first product of its own, then the second one of the iteration before,
-// and computes of the first while the second runs.
+// Rotates loops with products that are added up of what is computed of other products: each
+// iteration begins products of its own, then those that the iteration before has left for it, and
+// computes while these run.
 //
 // Precondition: build_pipelines. A producer fetches for the loop, so that no barrier stands in it;
-// A of the second product is in registers. What stands around the second product alone is left for
-// the next iteration: what fills A and scales the sum, and the step to its next slot.
+// A of what is left is in registers. Left for the next iteration is what stands around these
+// products alone: what fills A and scales the sums, and the steps to their next slots. Of A that is
+// no more than its rounding: else what is rounded is there as a whole before.
 //
 // Of a loop with a product that is made of the result of another, which is not rotated, a remark
 // says why.
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -19,6 +21,9 @@
 #include "codegen/lowered/effects.hpp"
 #include "codegen/passes/iterations.hpp"
 #include "codegen/passes/passes.hpp"
+#include "codegen/passes/product_chains.hpp"
+#include "codegen/passes/products.hpp"
+#include "codegen/passes/registers.hpp"
 
 namespace palladium::passes {
 namespace {
@@ -27,99 +32,28 @@ using graph::Op;
 
 using Storages = std::set<StorageId>;
 
-// The products of an iteration, but for those of loops inside of it. Of interest is the last one
-// that is made of the result of another: it could run while the next iteration begins.
-class Products {
- public:
-  struct Product {
-    const Dot* dot = nullptr;
-    Location at = {};
-    const char* inside = nullptr;  // of what else than the loop it stands
-  };
-
-  Products(const Program& l, const Statements& iteration) : l_(l) {
-    find(iteration, nullptr);
-    if (all_.size() > 1) follow(iteration);
-  }
-
-  std::size_t count() const { return all_.size(); }
-  /// Both null if there is no such.
-  const Product* first() const { return first_; }
-  const Product* second() const { return second_; }
-
- private:
-  void find(const Statements& list, const char* inside) {
-    for (const Statement& s : list) {
-      const Dot* const d = std::get_if<Dot>(&s.what);
-      if (d != nullptr && !graph::is_product_by_hand(l_.graph[d->inst].op))
-        all_.push_back({d, s.at, inside});
-      if (repeats(s)) continue;
-      const bool chosen =
-          std::holds_alternative<When>(s.what) || std::holds_alternative<Switch>(s.what);
-      const char* const here = chosen ? "a product of its loop stands under a condition"
-                                      : "a product of its loop stands in a scope of its own";
-      for_each_body(s, [&](const Statements& body) { find(body, here); });
-    }
-  }
-
-  void follow(const Statements& list) {
-    for (const Statement& s : list) {
-      follow(s);
-      for_each_body(s, [&](const Statements& body) { follow(body); });
-    }
-  }
-
-  // What a product fills is made of it; what else a statement fills, of what it reads.
-  void follow(const Statement& s) {
-    const Effects all = effects(l_, s);
-    const Dot* const d = std::get_if<Dot>(&s.what);
-    const Product* of = d == nullptr ? nullptr : product(*d);
-    if (of != nullptr)
-      for (const StorageId operand : {d->a, d->b})
-        if (const Product* const other = made_of(operand)) first_ = other, second_ = of;
-    for (const Effect& e : all)
-      if (of == nullptr && e.reads()) of = made_of(e.storage);
-    if (of == nullptr) return;
-    for (const Effect& e : all)
-      if (e.writes() && e.storage) made_of_[e.storage] = of;
-  }
-
-  const Product* product(const Dot& d) const {
-    const auto found = std::ranges::find(all_, &d, &Product::dot);
-    return found == all_.end() ? nullptr : &*found;
-  }
-
-  const Product* made_of(StorageId storage) const {
-    const auto found = made_of_.find(storage);
-    return found == made_of_.end() ? nullptr : found->second;
-  }
-
-  const Program& l_;
-  std::vector<Product> all_;
-  std::map<StorageId, const Product*> made_of_;  // one of those
-  const Product *first_ = nullptr, *second_ = nullptr;
-};
+// Slots of a ring of which two are read at once.
+constexpr int least_shared = 3;
+// Operations that a rounding takes with it, rather than that they have a nest of their own.
+constexpr std::int64_t few = 2;
 
 bool is_by_wgmma(const Dot& d) { return is_of_wgmma(d.unit); }
 
-bool is_produced(const Program& l, StorageId s) {
-  const RingId ring = l.storages[s].ring();
+bool is_produced(const Program& l, RingId ring) {
   return ring && l.rings[ring].empty_barriers && !l.rings[ring].unrolled;
 }
 
-// Why a loop of these two products is none that can be rotated; nullptr: it is.
+// Why a product that is made of that one cannot be left for the next iteration, whatever stands
+// around it; nullptr: it can.
 const char* mismatch(const Program& l, const Dot& first, const Dot& second) {
   if (!is_by_wgmma(second)) return "it is not multiplied by wgmma";
   if (!is_by_wgmma(first)) return "what it is made of is not multiplied by wgmma";
   if (!second.accumulates) return "it is not added to what the iterations before it left";
   if (second.anew != graph::no_value) return "its sum begins anew where a condition holds";
-  if (first.accumulates) return "what it is made of is a sum that others added to";
   if (!l.storages[second.a].is_packed()) return "its first operand is not in registers";
-  if (!l.storages[first.a].in_shared())
-    return "the first operand of the product before it is in registers";
   if (!l.storages[first.b].ring() || !l.storages[second.b].ring())
     return "not all that is multiplied is copied ahead";
-  if (!is_produced(l, first.b) || !is_produced(l, second.b))
+  if (!is_produced(l, l.storages[first.b].ring()) || !is_produced(l, l.storages[second.b].ring()))
     return "no warpgroup fetches for its loop";
   return nullptr;
 }
@@ -136,112 +70,272 @@ struct Rotatable {
   int axis = -1;
 };
 
-// A loop, its statements by number.
+// A loop, its statements by number: those that an iteration leaves for the next one are late.
 class SoftwarePipeline {
  public:
   SoftwarePipeline(Program& l, Rotatable loop) : l_(l), loop_(loop), body_(loop.body) {}
 
-  /// Whether it has two products that suit, so that it is rotated, or said why not.
+  /// Whether it has products that suit, so that it is rotated, or said why not.
   bool run() {
-    if (!find_products()) return false;
-    if (const char* const why = obstacle(); why != nullptr)
-      tell(l_, body_[second_].at, why);
-    else
-      rotate();
+    const Statements before = body_;
+    const std::size_t storages = l_.storages.size();
+    const char* why = nullptr;
+    Location at;
+    std::size_t tried = 0;
+    bool is_crowded = false;
+    for (const std::int64_t operations : {few, std::int64_t{0}, std::int64_t{INT64_MAX}}) {
+      if (!find_products()) return false;
+      at = body_[*products_.rbegin()].at;
+      compute_at_once(operations);
+      const bool is_new = tried == 0 || at_once_.size() != tried;
+      tried = at_once_.size();
+      if (is_new) why = obstacle();
+      if (is_new && why == nullptr && rotate()) return true;
+      is_crowded = is_crowded || why == nullptr;
+      undo(before, storages);
+    }
+    tell(l_, at,
+         is_crowded ? "what both iterations hold takes more registers than a thread has" : why);
     return true;
   }
 
  private:
-  void rotate() {
-    const Statements body = std::move(loop_.body);
-    const Dot& second = std::get<Dot>(body[second_].what);
-    loop_.shared.insert(loop_.shared.end(), shared_.begin(), shared_.end());
-    loop_.shared.push_back(second.a);
-    loop_.body.clear();
-
-    for (std::size_t i = 0; i < body.size(); ++i)
-      if (!late_.contains(i)) loop_.prologue.push_back(body[i]);
-
-    const std::size_t first_awaits = first_to_wait(body);
-    for (std::size_t i = 0; i < body.size(); ++i) {
-      if (i == first_awaits) add_late(loop_.body, body, true);
-      if (late_.contains(i)) continue;
-      loop_.body.push_back(body[i]);
-      if (i == first_) add_late(loop_.body, body, false);
-    }
-
-    add_late(loop_.epilogue, body, true);
-    add_late(loop_.epilogue, body, false);
-  }
-
-  // The first of the iteration that may wait for what is copied: the product of the iteration
-  // before is over then. (ptxas makes products wait that are in flight where a thread waits
-  // otherwise.)
-  std::size_t first_to_wait(const Statements& body) const {
-    std::size_t i = 0;
-    while (i < first_ && !std::holds_alternative<IfMasked>(body[i].what)) ++i;
-    return i;
-  }
-
-  // The last product, which adds to what the iterations before left, and the one before it.
-  bool find_products() {
-    std::vector<std::size_t> dots;
-    for (std::size_t i = 0; i < body_.size(); ++i)
-      if (std::holds_alternative<Dot>(body_[i].what)) dots.push_back(i);
-    if (dots.size() != 2) return false;
-    first_ = dots[0];
-    second_ = dots[1];
-    return mismatch(l_, dot(first_), dot(second_)) == nullptr;
-  }
-
   const Dot& dot(std::size_t i) const { return std::get<Dot>(body_[i].what); }
   const Storage& storage(StorageId s) const { return l_.storages[s]; }
+  bool is_dot(std::size_t i) const { return std::holds_alternative<Dot>(body_[i].what); }
 
-  // Why what belongs to the second product cannot be left for the next iteration, where that may
-  // read nothing but whole values that this iteration makes before it, or none of its loop does;
-  // nullptr: it can.
-  const char* obstacle() {
-    const Dot& second = dot(second_);
-    Storages needed;
-    for (std::size_t i = 0; i < body_.size(); ++i)
-      if (is_late(body_[i], second)) {
-        late_.insert(i);
-        if (std::holds_alternative<LoopNest>(body_[i].what)) needed.merge(read_by(body_[i]));
-      }
-    needed.erase(second.result);
-    if (asks_for_iteration(needed)) return "it depends on the number of the iteration";
-    if (std::ranges::any_of(needed, [&](StorageId s) { return bool(storage(s).ring()); }))
-      return "it is made of what is fetched for the iteration";
+  // ---- which products
+
+  // Those that suit, of which nobody but them knows the sums.
+  bool find_products() {
+    products_.clear();
+    const ProductChains chains(l_, body_);
     for (std::size_t i = 0; i < body_.size(); ++i) {
+      if (!is_dot(i)) continue;
+      const ProductChains::Product* const p = chains.find(dot(i));
+      if (p != nullptr && p->made_of != nullptr &&
+          mismatch(l_, *p->made_of->dot, *p->dot) == nullptr)
+        products_.insert(i);
+    }
+    return !products_.empty();
+  }
+
+  // ---- what they are made of
+
+  // Has what they read in registers computed at once, but for its rounding, where that is more than
+  // so many operations. (Rounded at once it would be in registers that to ptxas are those which the
+  // product under way reads, whatever copies stand in the text.)
+  void compute_at_once(std::int64_t least) {
+    for (std::size_t i = 0; i < body_.size(); ++i) {
+      const LoopNest* const p = std::get_if<LoopNest>(&body_[i].what);
+      const Assign* const to = p == nullptr ? nullptr : std::get_if<Assign>(&p->sink);
+      if (to == nullptr || !fills_late(i, to->storage) || !is_computed_in_f32(p->value, least))
+        continue;
+      const ValueId value = l_.graph[p->value].args[0];
+      Storage s = storage(to->storage);
+      s.registers().packed = false;
+      s.dtype = f32;
+      s.of = value;
+      StorageId whole = read_last(i, s);
+      if (!whole) whole = l_.add_storage(std::move(s));
+      at_once_.emplace_back(value, l_.storage_of[value]);
+      l_.storage_of[value] = whole;
+      Statement first = body_[i];
+      LoopNest& nest = std::get<LoopNest>(first.what);
+      nest.value = value;
+      nest.sink = Assign{.storage = whole};
+      body_.insert(body_.begin() + static_cast<std::ptrdiff_t>(i), std::move(first));
+      std::set<std::size_t> products;
+      for (const std::size_t d : products_) products.insert(d + (d > i));
+      products_ = std::move(products);
+      ++i;
+    }
+  }
+
+  // A product of the iteration, of which the nest reads elements where it makes such of its own,
+  // and nobody else does behind it: these take their place. None: there is no such.
+  StorageId read_last(std::size_t nest, const Storage& like) const {
+    for (const StorageId s : read_by(body_[nest])) {
+      const Storage& x = storage(s);
+      const auto touches = [&](const Statement& other) {
+        return any_effect(l_, other, [&](const Effect& e) { return e.storage == s; });
+      };
+      const auto first = std::ranges::find_if(body_, touches);
+      const Dot* const d = std::get_if<Dot>(&first->what);
+      const bool is_alike = x.in_registers() && x.dtype == like.dtype && x.shape == like.shape &&
+                            x.registers().layout == like.registers().layout;
+      if (is_alike && d != nullptr && d->result == s && !d->accumulates &&
+          std::none_of(body_.begin() + static_cast<std::ptrdiff_t>(nest) + 1, body_.end(), touches))
+        return s;
+    }
+    return {};
+  }
+
+  bool fills_late(std::size_t nest, StorageId filled) const {
+    return std::ranges::any_of(products_,
+                               [&](std::size_t d) { return d > nest && dot(d).a == filled; });
+  }
+
+  // By more than so many operations, and rounded for this alone.
+  bool is_computed_in_f32(ValueId v, std::int64_t least) const {
+    const graph::Graph& g = l_.graph;
+    if (g[v].op != Op::Cast) return false;
+    const ValueId value = g[v].args[0];
+    std::set<ValueId> counted;
+    return g[value].type.dtype == f32 && l_.uses[value] == 1 && !is_whole(value) &&
+           operations(value, counted) > least;
+  }
+
+  bool is_whole(ValueId v) const {
+    const StorageId s = l_.storage_of[v];
+    return s && !std::holds_alternative<lowered::Inlined>(storage(s).in);
+  }
+
+  // Of an element that is computed where it is asked for; an elementary function and a quotient are
+  // several.
+  std::int64_t operations(ValueId v, std::set<ValueId>& counted) const {
+    constexpr std::int64_t several = 8;
+    const graph::Inst& inst = l_.graph[v];
+    if (is_whole(v) || inst.op == Op::Load || !counted.insert(v).second) return 0;
+    const bool is_long =
+        graph::is_elementwise(inst.op) && (graph::info(inst.op).ulp > 0 || inst.op == Op::Div);
+    std::int64_t all = is_long ? several : graph::is_elementwise(inst.op) ? 1 : 0;
+    for (const ValueId a : inst.args) all += operations(a, counted);
+    return all;
+  }
+
+  void undo(const Statements& before, std::size_t storages) {
+    loop_.body = before;
+    loop_.prologue.clear();
+    loop_.epilogue.clear();
+    for (; shared_added_ > 0; --shared_added_) loop_.shared.pop_back();
+    while (l_.storages.size() > storages) l_.storages.pop_back();
+    for (const auto& [value, storage] : at_once_) l_.storage_of[value] = storage;
+    at_once_.clear();
+    late_.clear();
+    shared_.clear();
+  }
+
+  // ---- what is left for the next iteration
+
+  // Why that cannot be, where it may read nothing but whole values that this iteration makes before
+  // it, or none of its loop does; nullptr: it can.
+  const char* obstacle() {
+    sums_.clear();
+    held_.clear();
+    for (const std::size_t i : products_) {
+      sums_.insert(dot(i).result);
+      held_.insert(dot(i).a);
+    }
+    find_rings();
+    for (std::size_t i = 0; i < body_.size(); ++i)
+      if (is_late(body_[i])) late_.insert(i);
+    first_ = last_ = 0;
+    while (!is_dot(first_) || late_.contains(first_)) ++first_;
+    find_last_of_first();
+    const char* why = obstacle_of_late();
+    for (std::size_t i = 0; why == nullptr && i < body_.size(); ++i)
+      if (!late_.contains(i)) why = obstacle_of(i);
+    return why;
+  }
+
+  // What these products alone are for.
+  bool is_late(const Statement& s) const {
+    if (const Dot* const d = std::get_if<Dot>(&s.what)) return sums_.contains(d->result);
+    if (const Advance* const a = std::get_if<Advance>(&s.what))
+      return late_rings_.contains(a->ring) && !shared_rings_.contains(a->ring);
+    const LoopNest* const p = std::get_if<LoopNest>(&s.what);
+    if (p == nullptr || !std::holds_alternative<Assign>(p->sink)) return false;
+    const StorageId filled = storage_filled(p->sink);
+    return held_.contains(filled) || sums_.contains(filled);
+  }
+
+  // Those of which late products read slots, and of these those of which others do, too: late, that
+  // is in the slot before.
+  void find_rings() {
+    late_rings_.clear();
+    shared_rings_.clear();
+    for (const std::size_t i : products_) late_rings_.insert(storage(dot(i).b).ring());
+    for (std::size_t i = 0; i < body_.size(); ++i)
+      if (!products_.contains(i))
+        for (const StorageId s : read_by(body_[i]))
+          if (late_rings_.contains(storage(s).ring())) shared_rings_.insert(storage(s).ring());
+  }
+
+  // The products that begin in front of those that are late: from the first one on those of whose
+  // results nothing that stands between is made.
+  void find_last_of_first() {
+    Storages results{dot(first_).result};
+    last_ = first_;
+    for (std::size_t i = first_ + 1; i < body_.size(); ++i) {
       if (late_.contains(i)) continue;
-      const Statement& s = body_[i];
-      if (!is_plain(s)) return "more than computations stand in its loop";
-      if (i < first_ && clears(s, second.b))
-        return "what a mask leaves out of it is cleared too early";
-      const Storages read = read_by(s), filled = filled_by(s);
-      const RingId ring = storage(second.b).ring();
-      if (std::ranges::any_of(read, [&](StorageId r) { return storage(r).ring() == ring; }))
-        return "others read in the iteration what is fetched for it";
-      if (read.contains(second.result) || read.contains(second.a))
-        return "what it adds up is read in the loop";
-      if (filled.contains(second.result) || filled.contains(second.a))
+      const bool adds = is_dot(i) && results.contains(dot(i).result);
+      if (!adds &&
+          std::ranges::any_of(read_by(body_[i]), [&](StorageId s) { return results.contains(s); }))
+        return;
+      if (!is_dot(i)) continue;
+      last_ = i;
+      results.insert(dot(i).result);
+    }
+  }
+
+  const char* obstacle_of_late() {
+    needed_.clear();
+    for (const std::size_t i : late_) {
+      if (is_dot(i) && !products_.contains(i)) return "others are added to its sum";
+      const LoopNest* const p = std::get_if<LoopNest>(&body_[i].what);
+      if (p == nullptr) continue;
+      const Storages filled = filled_by(body_[i]);
+      if (std::ranges::any_of(products_, [&](std::size_t d) {
+            return d < i && (filled.contains(dot(d).result) || filled.contains(dot(d).a));
+          }))
         return "what it adds up is changed in the loop";
-      for (const StorageId f : filled) {
-        if (!needed.contains(f)) continue;
-        const LoopNest* const p = std::get_if<LoopNest>(&s.what);
-        const bool whole = i == first_ || (p != nullptr && std::holds_alternative<Assign>(p->sink));
-        if (!whole || !storage(f).in_registers() || i < first_ || i > *late_.begin())
-          return "what it is made of changes behind it";
-        shared_.insert(f);
+      for (const StorageId s : read_by(body_[i])) {
+        const bool is_theirs = sums_.contains(s) || held_.contains(s);
+        if (is_theirs && !filled.contains(s)) return "what it adds up is read in the loop";
+        if (!is_theirs) needed_.try_emplace(s, i);
       }
+    }
+    if (asks_for_iteration()) return "it depends on the number of the iteration";
+    if (std::ranges::any_of(needed_, [&](const auto& n) { return bool(storage(n.first).ring()); }))
+      return "it is made of what is fetched for the iteration";
+    return nullptr;
+  }
+
+  // Of a statement that is not left.
+  const char* obstacle_of(std::size_t i) {
+    const Statement& s = body_[i];
+    if (!is_plain(s)) return "more than computations stand in its loop";
+    if (const Advance* const a = std::get_if<Advance>(&s.what))
+      if (!is_produced(l_, a->ring)) return "no warpgroup fetches for its loop";
+    if (i < last_ && clears_late(s)) return "what a mask leaves out of it is cleared too early";
+    const Storages read = read_by(s), filled = filled_by(s);
+    for (const StorageId r : read)
+      if (shared_rings_.contains(storage(r).ring()) &&
+          l_.rings[storage(r).ring()].slots < least_shared)
+        return "others read in the iteration what is fetched for it, of which there are two slots";
+    const auto meets = [](const Storages& a, const Storages& b) {
+      return std::ranges::any_of(a, [&](StorageId x) { return b.contains(x); });
+    };
+    if (meets(read, sums_) || meets(read, held_)) return "what it adds up is read in the loop";
+    if (meets(filled, sums_) || meets(filled, held_))
+      return "what it adds up is changed in the loop";
+    for (const StorageId f : filled) {
+      const auto needed = needed_.find(f);
+      if (needed == needed_.end()) continue;
+      const LoopNest* const p = std::get_if<LoopNest>(&s.what);
+      const bool whole = is_dot(i) || (p != nullptr && std::holds_alternative<Assign>(p->sink));
+      if (!whole || !storage(f).in_registers() || i < first_to_wait() || i > needed->second)
+        return "what it is made of changes behind it";
+      shared_.insert(f);
     }
     return nullptr;
   }
 
-  bool asks_for_iteration(const Storages& needed) const {
+  bool asks_for_iteration() const {
     if (loop_.inst != graph::no_value) {
       const graph::LoopView view = graph::LoopView::of(l_.graph[loop_.inst]);
-      return needed.contains(l_.storage_of[l_.graph[view.body].params[0]]);
+      return needed_.contains(l_.storage_of[l_.graph[view.body].params[0]]);
     }
     return std::ranges::any_of(late_, [&](std::size_t i) {
       const LoopNest* const p = std::get_if<LoopNest>(&body_[i].what);
@@ -254,29 +348,21 @@ class SoftwarePipeline {
     return any_effect(l_, s, [](const Effect& e) { return bool(e.window); });
   }
 
-  // What the second product alone is for.
-  bool is_late(const Statement& s, const Dot& second) const {
-    const RingId ring = storage(second.b).ring();
-    if (const Dot* const d = std::get_if<Dot>(&s.what)) return d->result == second.result;
-    if (const Advance* const a = std::get_if<Advance>(&s.what)) return a->ring == ring;
-    const LoopNest* const p = std::get_if<LoopNest>(&s.what);
-    if (p == nullptr || !std::holds_alternative<Assign>(p->sink)) return false;
-    const StorageId filled = storage_filled(p->sink);
-    return filled == second.a || filled == second.result;
-  }
-
   static bool is_plain(const Statement& s) {
     return std::holds_alternative<LoopNest>(s.what) || std::holds_alternative<Dot>(s.what) ||
            std::holds_alternative<Scalar>(s.what) || std::holds_alternative<Advance>(s.what) ||
-           std::holds_alternative<CopyStorage>(s.what) ||
+           std::holds_alternative<lowered::CopyStorage>(s.what) ||
            std::holds_alternative<EnterWindow>(s.what) || std::holds_alternative<IfMasked>(s.what);
   }
 
-  // Of its slot for the iteration, which the one before must have left.
-  bool clears(const Statement& s, StorageId storage) const {
+  // Of the iteration's slot of a late product, which the one before must have left.
+  bool clears_late(const Statement& s) const {
     const IfMasked* const m = std::get_if<IfMasked>(&s.what);
     return m != nullptr && std::ranges::any_of(m->body, [&](const Statement& x) {
-             return filled_by(x).contains(storage);
+             return std::ranges::any_of(filled_by(x), [&](StorageId f) {
+               const RingId ring = storage(f).ring();
+               return late_rings_.contains(ring) && !shared_rings_.contains(ring);
+             });
            });
   }
 
@@ -294,20 +380,91 @@ class SoftwarePipeline {
     return read;
   }
 
-  // What stands around the second product of the iteration before: nests in front of the first one
-  // of this iteration, and behind that all else.
-  void add_late(Statements& to, const Statements& body, bool nests) const {
-    for (const std::size_t i : late_)
-      if (std::holds_alternative<LoopNest>(body[i].what) == nests && (!nests || i < second_))
-        to.push_back(body[i]);
+  // ---- the loop that is rotated
+
+  // Whether a thread has the registers for what both iterations hold.
+  bool rotate() {
+    const std::size_t first_awaits = first_to_wait();
+    const Statements body = std::move(loop_.body);
+    shared_.insert(held_.begin(), held_.end());
+    loop_.shared.insert(loop_.shared.end(), shared_.begin(), shared_.end());
+    shared_added_ = shared_.size();
+    loop_.body.clear();
+
+    for (std::size_t i = 0; i < body.size(); ++i)
+      if (!late_.contains(i)) loop_.prologue.push_back(body[i]);
+
+    for (std::size_t i = 0; i < body.size(); ++i) {
+      if (i == first_awaits) add_late(loop_.body, body, true);
+      if (late_.contains(i)) continue;
+      loop_.body.push_back(body[i]);
+      if (i == last_) add_late(loop_.body, body, false);
+    }
+
+    add_late(loop_.epilogue, body, true);
+    add_late(loop_.epilogue, body, false);
+    return fits();
+  }
+
+  // The first of the iteration that may wait for what is copied: the products of the iteration
+  // before are over then. (ptxas makes products wait that are in flight where a thread waits
+  // otherwise.)
+  std::size_t first_to_wait() const {
+    std::size_t i = 0;
+    while (i < first_ && !std::holds_alternative<IfMasked>(body_[i].what)) ++i;
+    return i;
+  }
+
+  // What is left of the iteration before: in front of the first product of this iteration what
+  // fills registers, and behind those that begin with it all else. What the last product waits for
+  // comes first: when that is over, all are, which ptxas has to see before any sum is touched.
+  void add_late(Statements& to, const Statements& body, bool fills) const {
+    std::vector<std::size_t> order;
+    for (const std::size_t i : late_) {
+      const bool is_product = std::holds_alternative<Dot>(body[i].what) ||
+                              std::holds_alternative<Advance>(body[i].what);
+      if (fills != is_product) order.push_back(i);
+    }
+    if (fills)
+      std::ranges::stable_sort(order, std::greater(),
+                               [&](std::size_t i) { return last_reader(body, body[i]); });
+    for (const std::size_t i : order) {
+      to.push_back(body[i]);
+      if (Dot* const d = std::get_if<Dot>(&to.back().what))
+        d->back = shared_rings_.contains(storage(d->b).ring());
+    }
+  }
+
+  // Of the late products, of what the statement fills.
+  std::size_t last_reader(const Statements& body, const Statement& s) const {
+    const Storages filled = filled_by(s);
+    std::size_t last = 0;
+    for (const std::size_t i : products_) {
+      const Dot& d = std::get<Dot>(body[i].what);
+      if (filled.contains(d.a) || filled.contains(d.result)) last = i;
+    }
+    return last;
+  }
+
+  bool fits() {
+    const std::int64_t held = most_held(l_);
+    const bool fit = holds_beside_producer(l_, held);
+    if (fit) l_.most_held = std::max(l_.most_held, held);
+    return fit;
   }
 
   Program& l_;
   Rotatable loop_;
-  const Statements& body_;
-  std::size_t first_ = 0, second_ = 0;  // products
-  std::set<std::size_t> late_;          // what is left for the next iteration
-  Storages shared_;                     // what that needs of this one
+  Statements& body_;
+  std::set<std::size_t> products_;                           // that are late
+  std::vector<std::pair<ValueId, StorageId>> at_once_ = {};  // what is whole now; what it was
+  Storages sums_, held_;  // what they add up, and read in registers
+  std::set<RingId> late_rings_, shared_rings_;
+  std::set<std::size_t> late_;               // what is left for the next iteration
+  std::map<StorageId, std::size_t> needed_;  // what that reads, where for the first time
+  std::size_t first_ = 0, last_ = 0;         // products that begin in front of those
+  Storages shared_;                          // what is left needs of this iteration
+  std::size_t shared_added_ = 0;
 };
 
 class Loops {
@@ -358,21 +515,20 @@ class Loops {
   void tell_of(const Statement& s, const Statements& iteration) {
     const graph::Body& body = l_.graph.bodies[0];
     if (body.num_stages == 1 || !body.warp_specialize.value_or(true)) return;
-    const Products products(l_, iteration);
-    if (products.second() == nullptr) return;
-    if (!is_by_wgmma(*products.first()->dot) && !is_by_wgmma(*products.second()->dot)) return;
-    if (const std::string why = reason(s, products); !why.empty())
-      tell(l_, products.second()->at, why);
+    const ProductChains chains(l_, iteration);
+    const ProductChains::Product* const second = chains.last_made_of_other();
+    if (second == nullptr) return;
+    const Dot& first = *second->made_of->dot;
+    if (!is_by_wgmma(first) && !is_by_wgmma(*second->dot)) return;
+    if (const std::string why = reason(s, *second); !why.empty()) tell(l_, second->at, why);
   }
 
-  std::string reason(const Statement& s, const Products& products) const {
-    const Products::Product &first = *products.first(), &second = *products.second();
+  std::string reason(const Statement& s, const ProductChains::Product& second) const {
     if (std::holds_alternative<While>(s.what))
       return "whether a while_loop has a next iteration is known only then";
-    if (products.count() > 2) return "";  // tell_of_loops knows who waits for which
-    for (const char* const inside : {second.inside, first.inside})
+    for (const char* const inside : {second.inside, second.made_of->inside})
       if (inside != nullptr) return inside;
-    const char* const why = mismatch(l_, *first.dot, *second.dot);
+    const char* const why = mismatch(l_, *second.made_of->dot, *second.dot);
     return why != nullptr ? why : "";
   }
 

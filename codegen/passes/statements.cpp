@@ -522,7 +522,9 @@ class Building {
     const bool k_is_last = !graph::DotView::of(g_[v]).trans_a;
     const bool held = !staged.contains(a) && k_is_last && takes_registers(l_, d, a.value, a.shape);
     if (held) {
-      d.a = fragments(out, a);
+      const auto [of, is_new] = held_.try_emplace({a_.region[index(v)], a.value});
+      if (is_new) of->second = fragments(out, a);
+      d.a = of->second;
       operands_.stage(out, std::vector{b});
     } else {
       operands_.stage(out, std::vector{a, b});
@@ -592,6 +594,8 @@ class Building {
   const graph::Body* body_ = nullptr;
   bool in_warps_ = false;  // what warps do each for itself
   Operands operands_;
+  /// By region of products, and value: registers with an A of theirs.
+  std::map<std::pair<graph::RegionId, ValueId>, StorageId> held_;
   std::map<ValueId, Accumulation> added_;  // by product: in place ...
   std::map<ValueId, StorageId> targets_;   // ... there, by their sum
   std::map<ValueId, StorageId> summed_;    // by product: what it is added to, another's result

@@ -154,11 +154,11 @@ void Costs::move(Cost& cost, double bytes, const Statement& s) const {
   if (is_read_once(s)) cost.of(Part::memory) += bytes / speeds_.device_bytes;
 }
 
-double Costs::bytes_of(const std::vector<lowered::StorageId>& storages) const {
+double Costs::bytes_of(const std::vector<lowered::protocol::Act::Read>& reads) const {
   double bytes = 0;
-  for (const lowered::StorageId s : storages)
-    bytes += static_cast<double>(graph::element_count(l_.storages[s].shape) *
-                                 l_.storages[s].dtype.bytes());
+  for (const lowered::protocol::Act::Read& r : reads)
+    bytes += static_cast<double>(graph::element_count(l_.storages[r.storage].shape) *
+                                 l_.storages[r.storage].dtype.bytes());
   return bytes;
 }
 

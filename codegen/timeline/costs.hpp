@@ -33,7 +33,7 @@ class Costs {
   double blocks_of(const lowered::Statement& s) const;
   void move(Cost& cost, double bytes, const lowered::Statement& s) const;
   bool is_read_once(const lowered::Statement& s) const;
-  double bytes_of(const std::vector<lowered::StorageId>& storages) const;
+  double bytes_of(const std::vector<lowered::protocol::Act::Read>& reads) const;
   const thread::Work& work(const lowered::Statement& s) const;
 
   const lowered::Program& l_;
