@@ -30,7 +30,8 @@ bool has_waits(const Statements& list) {
 
 }  // namespace
 
-Lives::Lives(const Program& l, const Visit& visit) : l_(l), spans_(l.storages.size()) {
+Lives::Lives(const Program& l, const Visit& visit, First first)
+    : l_(l), first_(first), spans_(l.storages.size()) {
   for_each_list(l, [&](const Statements& list) { awaits_ = awaits_ || has_waits(list); });
   for (const Body& b : l_.bodies)
     if (!b.agents.empty()) walk(b.agents[0].statements, visit);
@@ -73,7 +74,13 @@ void Lives::walk(const Statements& list, const Visit& visit) {
     const int in = ++position_;
     if (visit) visit(s, in);
     const std::vector<Flight> before = flights_;
-    for_each_body(s, [&](const Statements& body) { walk(body, visit); });
+    const Rotation loop = rotation_of(s);
+    const bool left_out = loop.is_rotated() && first_ == First::none;
+    for_each_body(s, [&](const Statements& body) {
+      if (!left_out || &body != loop.prologue) walk(body, visit);
+    });
+    if (left_out)
+      for (const StorageId shared : *loop.shared) touch(shared, in);
     leave(s, in, before);
     const int behind = ++position_;
     touch(s, in, behind);

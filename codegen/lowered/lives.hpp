@@ -1,6 +1,7 @@
 // From where to where in a program storages hold something.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <set>
@@ -23,7 +24,10 @@ class Lives {
  public:
   /// Of each statement, with its position.
   using Visit = std::function<void(const Statement&, int)>;
-  explicit Lives(const Program& l, const Visit& visit = {});
+  /// What is asked of the first iterations of rotated loops: `none`, which have registers of their
+  /// own and do less than the others.
+  enum class First : std::uint8_t { all, none };
+  explicit Lives(const Program& l, const Visit& visit = {}, First first = First::all);
 
   struct Span {
     int first = -1, last = -1;  // -1: never
@@ -56,6 +60,7 @@ class Lives {
   };
 
   const Program& l_;
+  const First first_;
   Table<StorageId, Span> spans_;
   std::vector<Span> loops_;             // inner ones first
   std::vector<Span> loops_of_program_;  // of these, but for the one over programs

@@ -23,6 +23,8 @@ constexpr Pass attempt[] = {
      "and this: memory is accessed by other views"},
     {"legalize_dot_operands", legalize_dot_operands, Fact::none, Fact::none, Edits::graph,
      "so does this: what products take decides what is staged"},
+    {"turn_products", turn_products, Fact::none, Fact::none, Edits::graph,
+     "behind who folds transposes into products: which are transposed?"},
     {"legalize_async_copies", legalize_async_copies, Fact::none, Fact::none, Edits::graph,
      "and this: what threads copy they load and store"},
     {"place_windows", place_windows, Fact::none, Fact::windows, Edits::nothing,

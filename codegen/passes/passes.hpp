@@ -20,6 +20,7 @@ void defer_folds(Program& l);
 void move_slices(Program& l);
 void move_reshapes(Program& l);
 void legalize_dot_operands(Program& l);
+void turn_products(Program& l);
 void legalize_async_copies(Program& l);
 void place_windows(Program& l);
 void swizzle_grid(Program& l);

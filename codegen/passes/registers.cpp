@@ -157,12 +157,16 @@ struct Measured {
 
   // Adds to accumulators what is made of them in place.
   Measured(const Program& l, std::vector<StorageId>& accumulators)
-      : lives(l, [&](const Statement& s, int position) {
-          if (const Dot* const d = std::get_if<Dot>(&s.what))
-            beside.push_back({position, fragments(l, *d)});
-          if (std::holds_alternative<LoopNest>(s.what) || std::holds_alternative<Relayout>(s.what))
-            made.emplace_back(&s, position);
-        }) {
+      : lives(
+            l,
+            [&](const Statement& s, int position) {
+              if (const Dot* const d = std::get_if<Dot>(&s.what))
+                beside.push_back({position, fragments(l, *d)});
+              if (std::holds_alternative<LoopNest>(s.what) ||
+                  std::holds_alternative<Relayout>(s.what))
+                made.emplace_back(&s, position);
+            },
+            Lives::First::none) {
     for (const auto& [s, position] : made) {
       const InPlace p = in_place(l, lives, *s, position);
       beside.push_back({position, -p.registers});

@@ -12,9 +12,9 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen/graph/cost.hpp"
@@ -77,25 +77,9 @@ class SoftwarePipeline {
 
   /// Whether it has products that suit, so that it is rotated, or said why not.
   bool run() {
-    const Statements before = body_;
-    const std::size_t storages = l_.storages.size();
-    const char* why = nullptr;
-    Location at;
-    std::size_t tried = 0;
-    bool is_crowded = false;
-    for (const std::int64_t operations : {few, std::int64_t{0}, std::int64_t{INT64_MAX}}) {
-      if (!find_products()) return false;
-      at = body_[*products_.rbegin()].at;
-      compute_at_once(operations);
-      const bool is_new = tried == 0 || at_once_.size() != tried;
-      tried = at_once_.size();
-      if (is_new) why = obstacle();
-      if (is_new && why == nullptr && rotate()) return true;
-      is_crowded = is_crowded || why == nullptr;
-      undo(before, storages);
-    }
-    tell(l_, at,
-         is_crowded ? "what both iterations hold takes more registers than a thread has" : why);
+    const std::set<std::size_t> products = products_that_suit();
+    if (products.empty()) return false;
+    if (const char* const why = rotate_for(products)) tell(l_, body_[*products.rbegin()].at, why);
     return true;
   }
 
@@ -106,18 +90,36 @@ class SoftwarePipeline {
 
   // ---- which products
 
-  // Those that suit, of which nobody but them knows the sums.
-  bool find_products() {
-    products_.clear();
+  std::set<std::size_t> products_that_suit() const {
+    std::set<std::size_t> found;
     const ProductChains chains(l_, body_);
     for (std::size_t i = 0; i < body_.size(); ++i) {
       if (!is_dot(i)) continue;
       const ProductChains::Product* const p = chains.find(dot(i));
       if (p != nullptr && p->made_of != nullptr &&
           mismatch(l_, *p->made_of->dot, *p->dot) == nullptr)
-        products_.insert(i);
+        found.insert(i);
     }
-    return !products_.empty();
+    return found;
+  }
+
+  // Leaves these products for the next iteration; else why not, and nothing is changed.
+  const char* rotate_for(const std::set<std::size_t>& products) {
+    const Statements before = body_;
+    const std::size_t storages = l_.storages.size();
+    const char* why = nullptr;
+    std::size_t tried = SIZE_MAX;
+    bool is_crowded = false;
+    for (const std::int64_t operations : {few, std::int64_t{0}, std::int64_t{INT64_MAX}}) {
+      products_ = products;
+      compute_at_once(operations);
+      const bool is_new = std::exchange(tried, at_once_.size()) != at_once_.size();
+      if (is_new) why = obstacle();
+      if (is_new && why == nullptr && rotate()) return nullptr;
+      is_crowded = is_crowded || why == nullptr;
+      undo(before, storages);
+    }
+    return is_crowded ? "what both iterations hold takes more registers than a thread has" : why;
   }
 
   // ---- what they are made of

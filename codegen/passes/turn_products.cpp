@@ -1,0 +1,190 @@
+// Products of which everything that is made of them is a transposed left operand of other products
+// are made transposed: dot(P, x, {.trans_a}) of P computed of dot(q, k) becomes dot(P', x) of P'
+// computed of dot(k, q). A of the other products is then what threads hold of the first ones'
+// accumulators, and need not go through shared memory.
+//
+// What is computed between is elementwise; what it takes beside products, numbers of rows and
+// columns, constants, is transposed with it. Both kinds of products have to be wgmma's before and
+// behind, of operands that are loaded.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "codegen/passes/analysis.hpp"
+#include "codegen/passes/passes.hpp"
+#include "codegen/passes/products.hpp"
+
+namespace palladium::passes {
+namespace {
+
+using graph::DotView;
+using graph::Inst;
+using graph::Op;
+
+class Turning {
+ public:
+  explicit Turning(Program& l) : l_(l), g_(l.graph), a_(l.graph) {}
+
+  void run() {
+    for (const ValueId v : a_.order)
+      if (is_turned_left(v) && !turned_.contains(v)) turn(v);
+    if (!turned_.empty()) l_.uses = uses_of(g_);
+  }
+
+ private:
+  bool is_turned_left(ValueId v) {
+    if (g_[v].op != Op::Dot || !DotView::of(g_[v]).trans_a) return false;
+    const ValueId left = DotView::of(g_[v]).a;
+    return g_[left].op != Op::Dot && is_made_of_product(left);
+  }
+
+  // Whether some product is among what the value is computed of, element by element.
+  bool is_made_of_product(ValueId v) {
+    if (const auto found = made_.find(v); found != made_.end()) return found->second;
+    const Inst& i = g_[v];
+    bool found = i.op == Op::Dot;
+    if (graph::is_elementwise(i.op))
+      for (const ValueId x : i.args) found = is_made_of_product(x) || found;
+    return made_[v] = found;
+  }
+
+  // All that is made of the products that the operand is made of, and these.
+  void turn(ValueId consumer) {
+    values_.clear();
+    consumers_.clear();
+    if (!add(DotView::of(g_[consumer]).a) || !are_taken()) return;
+    for (const ValueId v : values_) turn_value(v);
+    for (const ValueId v : consumers_) {
+      set_transposed(g_[v], false, DotView::of(g_[v]).trans_b);
+      turned_.insert(v);
+    }
+  }
+
+  // Whether the value, what it is made of and all that is made of it can be transposed.
+  bool add(ValueId v) {
+    if (!is_made_of_product(v)) return is_turnable(v);
+    if (!values_.insert(v).second) return true;
+    const Inst& i = g_[v];
+    if (i.type.shape.size() != 2 || !a_.yielded[graph::index(v)].empty()) return false;
+    if (i.op != Op::Dot)
+      for (const ValueId x : i.args)
+        if (!add(x)) return false;
+    for (const ValueId user : a_.users[graph::index(v)])
+      if (!add_user(v, user)) return false;
+    return true;
+  }
+
+  bool add_user(ValueId v, ValueId user) {
+    const Inst& i = g_[user];
+    if (graph::is_elementwise(i.op)) return add(user);
+    if (i.op != Op::Dot) return false;
+    const DotView d = DotView::of(i);
+    consumers_.insert(user);
+    return d.a == v && d.b != v && d.trans_a;
+  }
+
+  // Nothing of products: made anew, transposed, of what is a number for each row or column.
+  bool is_turnable(ValueId v) const {
+    const Inst& i = g_[v];
+    if (i.type.shape.size() != 2) return false;
+    if (i.op == Op::Constant || i.op == Op::Iota) return true;
+    if (i.op == Op::Broadcast) {
+      const graph::Extents& from = g_[i.args[0]].type.shape;
+      return from.size() < 2 || from[0] == 1 || from[1] == 1;
+    }
+    return graph::is_elementwise(i.op) &&
+           std::ranges::all_of(i.args, [&](ValueId x) { return is_turnable(x); });
+  }
+
+  // By wgmma, in the program's width, and A of the others in registers.
+  bool are_taken() const {
+    const auto is_taken = [&](const Inst& dot) {
+      const int warps = warps_that_take_wgmma(l_, dot);
+      return warps > 0 && warps <= l_.num_warps;
+    };
+    const auto is_loaded = [&](ValueId x) { return g_[x].op == Op::Load; };
+    for (const ValueId v : values_)
+      if (g_[v].op == Op::Dot && !(std::ranges::all_of(g_[v].args, is_loaded) && is_taken(g_[v]) &&
+                                   is_taken(of_product(v))))
+        return false;
+    const std::int64_t rows = wgmma_rows * l_.num_warps / graph::num_warps;
+    return std::ranges::all_of(consumers_, [&](ValueId v) {
+      Inst plain = g_[v];
+      set_transposed(plain, false, DotView::of(plain).trans_b);
+      return g_[plain.args[0]].type.dtype.bytes() == 2 && plain.type.shape[0] % rows == 0 &&
+             is_loaded(plain.args[1]) && is_taken(g_[v]) && is_taken(plain);
+    });
+  }
+
+  // ---- what is transposed
+
+  void turn_value(ValueId v) {
+    if (g_[v].op == Op::Dot) {
+      g_[v] = of_product(v);
+      return;
+    }
+    std::swap(g_[v].type.shape[0], g_[v].type.shape[1]);
+    for (std::size_t k = 0; k < g_[v].args.size(); ++k) {
+      const ValueId x = g_[v].args[k];
+      if (!values_.contains(x)) g_[v].args[k] = anew(x, v);
+    }
+  }
+
+  // b^T a^T.
+  Inst of_product(ValueId v) const {
+    Inst i = g_[v];
+    const DotView d = DotView::of(i);
+    std::swap(i.args[0], i.args[1]);
+    std::swap(i.type.shape[0], i.type.shape[1]);
+    set_transposed(i, !d.trans_b, !d.trans_a);
+    return i;
+  }
+
+  static void set_transposed(Inst& dot, bool a, bool b) {
+    dot.attr = {{a, b, static_cast<std::int64_t>(DotView::of(dot).precision)}, 0};
+  }
+
+  ValueId anew(ValueId v, ValueId before) {
+    Inst i = g_[v];
+    std::swap(i.type.shape[0], i.type.shape[1]);
+    if (i.op == Op::Broadcast) {
+      graph::Type from = g_[i.args[0]].type;
+      if (from.shape.size() == 2) {
+        std::swap(from.shape[0], from.shape[1]);
+        i.args[0] = put({Op::Reshape, std::move(from), {}, {i.args[0]}, {}}, v, before);
+      } else {
+        for (std::int64_t& d : i.attr.ints) d = 1 - d;
+      }
+    } else if (i.op == Op::Iota) {
+      i.attr.ints[0] = 1 - i.attr.ints[0];
+    } else {
+      for (ValueId& x : i.args) x = anew(x, before);
+    }
+    return put(std::move(i), v, before);
+  }
+
+  ValueId put(Inst i, ValueId like, ValueId before) {
+    const ValueId v = g_.add(std::move(i), g_.location(like));
+    insert_before(g_, v, before);
+    return v;
+  }
+
+  static constexpr std::int64_t wgmma_rows = 64;
+
+  Program& l_;
+  graph::Graph& g_;
+  Analysis a_;
+  std::map<ValueId, bool> made_ = {};
+  std::set<ValueId> values_ = {}, consumers_ = {};  // of one turn
+  std::set<ValueId> turned_ = {};                   // products that were consumers
+};
+
+}  // namespace
+
+void turn_products(Program& l) {
+  if (l.machine.has_wgmma()) Turning(l).run();
+}
+
+}  // namespace palladium::passes
