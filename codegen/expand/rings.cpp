@@ -279,12 +279,12 @@ void Expander::expand_one(const lowered::Advance& a) {
   if ((unrolled || slots.group != no_expr) && !slots.fills) return;
   if (ring.follows && !ring.fetched) return;
   if (ring.fetched && last_to_turn_[turns_with_[a.ring]] != a.ring) return;
-  const ExprId before = slots_[turns_with_[a.ring]].before;
-  const ExprId left = slots.late != no_expr ? slots.late : slots.from;
-  if (before != no_expr)
-    b_.add(thread::Assign{before,
+  const Slots& all = slots_[turns_with_[a.ring]];
+  const ExprId left = all.late != no_expr ? all.late : slots.from;
+  if (all.before != no_expr)
+    b_.add(thread::Assign{all.before,
                           e_.sum(Affine::term(smem_) + Affine::term(left, barrier_bytes), u32)});
-  if (slots.late != no_expr) b_.add(thread::Assign{slots.late, slots.from});
+  if (all.late != no_expr) b_.add(thread::Assign{all.late, slots.from});
   if (const auto lag = lags_.find(a.ring); lag != lags_.end()) {
     const Slots& other = slots_[lag->second];
     b_.add(thread::Assign{slots.from, other.from});
@@ -315,7 +315,7 @@ bool fills_ring(const lowered::Program& l, const lowered::Statement& s, RingId r
 
 ExprId Expander::slot_before(RingId number, int back) {
   const lowered::Ring& ring = l_.rings[number];
-  const ExprId late = slots_[number].late;
+  const ExprId late = slots_[turns_with_[number]].late;
   if (late != no_expr && back == 1) return late;
   const ExprId slot = late != no_expr ? late : slots_[number].from;
   const DType type = e_[slot].type;
@@ -350,7 +350,8 @@ void Expander::expand_one(const lowered::Arrive& a) {
     conditions.push_back(e_.op(graph::Op::Not, bool_, {slots_[ring].begins}));
   const ExprId condition = e_.all(std::move(conditions));
   if (condition != no_expr) b_.open(thread::If{condition, {}});
-  const bool is_left_last = a.back > 0 && a.back == (slots_[ring].late != no_expr ? 2 : 1);
+  const bool is_left_last =
+      a.back > 0 && a.back == (slots_[turns_with_[ring]].late != no_expr ? 2 : 1);
   const ExprId before = is_left_last ? slots_[turns_with_[ring]].before : no_expr;
   const ExprId own = before == no_expr ? barrier_address(a.barrier, slot)
                                        : e_.sum(shared_place(l_.barriers[a.barrier].storage) +

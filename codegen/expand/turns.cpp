@@ -35,11 +35,12 @@ class Steps {
     visit(list);
   }
 
-  /// The number of the loop that turns the ring once in each iteration, and of which nothing behind
-  /// that touches it; -1: none does.
+  /// The number of the loop that turns the ring once in each iteration, of a rotated one where
+  /// other rings of that number are turned, too, and of which nothing behind that touches it; -1:
+  /// none does.
   int loop_of(RingId ring) const {
     const auto found = loop_.find(ring);
-    return count_[ring] == 1 && found != loop_.end() ? found->second : -1;
+    return found != loop_.end() && found->second.steps == count_[ring] ? found->second.number : -1;
   }
   bool has(RingId ring) const { return count_[ring] > 0; }
   int count(RingId ring) const { return count_[ring]; }
@@ -53,26 +54,42 @@ class Steps {
         ++count_[step->ring];
         order_.push_back(step->ring);
       }
-      if (lowered::repeats(s) && rotation_of(s).body != nullptr && !rotation_of(s).is_rotated())
-        note(*rotation_of(s).body);
+      if (lowered::repeats(s) && rotation_of(s).body != nullptr) note(rotation_of(s));
       lowered::for_each_body(s, [&](const lowered::Statements& body) { visit(body); });
     }
   }
 
-  void note(const lowered::Statements& iteration) {
-    ++loops_;
-    for (auto s = iteration.begin(); s != iteration.end(); ++s) {
-      const Advance* const step = std::get_if<Advance>(&s->what);
-      if (step != nullptr && std::none_of(s + 1, iteration.end(), [&](const auto& behind) {
-            return touches(l_, behind, step->ring);
-          }))
-        loop_[step->ring] = loops_;
+  // An iteration steps in its first part or, of what it leaves for the next one, in its last.
+  void note(const lowered::Rotation& loop) {
+    const int early = ++loops_, late = ++loops_;
+    for (const RingId ring : steps_last(*loop.body)) {
+      const bool first = loop.is_rotated() && steps_last(*loop.prologue).contains(ring);
+      const bool last = loop.is_rotated() && steps_last(*loop.epilogue).contains(ring);
+      if (loop.is_rotated() && first == last) continue;
+      loop_[ring] = {last ? late : early, loop.is_rotated() ? 2 : 1};
     }
   }
 
+  // The rings that step in the list, behind all that touches them there.
+  std::set<RingId> steps_last(const lowered::Statements& list) const {
+    std::set<RingId> found;
+    for (auto s = list.begin(); s != list.end(); ++s) {
+      const Advance* const step = std::get_if<Advance>(&s->what);
+      if (step != nullptr && std::none_of(s + 1, list.end(), [&](const auto& behind) {
+            return touches(l_, behind, step->ring);
+          }))
+        found.insert(step->ring);
+    }
+    return found;
+  }
+
+  struct Turned {
+    int number = -1, steps = 1;  // of the loop; how often its text steps
+  };
+
   const lowered::Program& l_;
   Table<RingId, int> count_;
-  std::map<RingId, int> loop_;
+  std::map<RingId, Turned> loop_;
   std::vector<RingId> order_;
   int loops_ = 0;
 };
@@ -141,8 +158,8 @@ void Expander::find_lags(const lowered::Statements& agent) {
   const Steps steps(l_, agent);
   for (const auto& [ring, other] : lags) {
     const auto is_plain = [&](RingId r) {
-      return l_.rings[r].fetched && !l_.rings[r].unrolled && turns_with_[r] == r &&
-             std::ranges::count(turns_with_, r) == 1 && steps.count(r) == 2;
+      return l_.rings[r].fetched && !l_.rings[r].unrolled && steps.count(r) == 2 &&
+             last_to_turn_[turns_with_[r]] == r;
     };
     if (!is_plain(ring) || !is_plain(other) || l_.rings[ring].slots != l_.rings[other].slots ||
         lags_.contains(ring))
@@ -162,7 +179,7 @@ void Expander::declare_slots_before(const lowered::Statements& agent) {
       if (const auto* const loop = std::get_if<lowered::GridLoop>(&s.what); loop && loop->ring)
         gone_over.insert(turns_with_[loop->ring]);
       if (const auto* const d = std::get_if<lowered::Dot>(&s.what); d && d->back > 0)
-        late.insert(l_.storages[d->b].ring());
+        late.insert(turns_with_[l_.storages[d->b].ring()]);
       if (const auto* const arrive = std::get_if<lowered::Arrive>(&s.what); arrive && arrive->back)
         if (const lowered::Barriers& all = l_.barriers[arrive->barrier];
             all.ring && all.along.empty())

@@ -566,7 +566,34 @@ void await_products(const Program& l, Statements& list) {
 
 Location end_of(const Statements& list) { return list.empty() ? Location{} : list.back().at; }
 
-void await_groups(Statements& list, const Needed& needed) {
+// Who is told that a slot is free, where the next statement awaits more products, is told behind
+// those: of two waits one behind the other ptxas may not see which sums are done (C7514).
+void join_waits(const Statements& list, Needed& needed) {
+  constexpr auto kind = Completion::wgmma_group;
+  const auto need_of = [&](const Statement& s) -> Need::Group* {
+    const auto found = needed.before.find(&s);
+    if (found == needed.before.end()) return nullptr;
+    const auto group = found->second.groups.find(kind);
+    return group == found->second.groups.end() ? nullptr : &group->second;
+  };
+  const auto tells = [](const Statement& s) { return std::holds_alternative<Arrive>(s.what); };
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    Need::Group* const own = tells(list[i]) ? need_of(list[i]) : nullptr;
+    for (std::size_t k = i + 1; own != nullptr && k < list.size(); ++k) {
+      const Need::Group* const next = need_of(list[k]);
+      if (next != nullptr && next->pending < own->pending) {
+        own->pending = next->pending;
+        for (const StorageId s : next->storages)
+          if (std::ranges::count(own->storages, s) == 0) own->storages.push_back(s);
+        needed.before.at(&list[k]).groups.erase(kind);
+      }
+      if (!tells(list[k])) break;
+    }
+  }
+}
+
+void await_groups(Statements& list, Needed& needed) {
+  join_waits(list, needed);
   Statements out;
   for (Statement& s : list) {
     if (const auto found = needed.before.find(&s); found != needed.before.end())
@@ -636,7 +663,8 @@ void complete(Program& l, bool is_crowded) {
     for (const RingId r : releases.by_warps())
       l.barriers[l.rings[r].empty_barriers].by_warps = true;
     releases.add(list);
-    await_groups(list, Order(l, Order::Ask::groups).missing(list));
+    Needed needed = Order(l, Order::Ask::groups).missing(list);
+    await_groups(list, needed);
   });
   count_arrivals(l);
   meet_at_end(l);

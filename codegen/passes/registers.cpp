@@ -290,6 +290,16 @@ int wgmma_by_rows(const Program& l) { return l.wgmma_products - l.wgmma_by_colum
 
 }  // namespace
 
+// How many registers a thread lacks for its values and what tensor cores need beside them; 0 where
+// there are no products.
+std::int64_t registers_missing(const Program& l) {
+  bool multiplies = false;
+  for_each_product(l, [&](const Dot& d) { multiplies |= d.unit != Dot::Unit::fma; });
+  if (!multiplies) return 0;
+  const std::int64_t beside = l.wgmma_products > 0 ? beside_wgmma : beside_mma;
+  return std::max<std::int64_t>(0, l.most_held + beside - registers_of_thread(l));
+}
+
 // A product that wgmma loses takes more time than registers save, and of one that is divided by
 // columns, not by rows, each warpgroup reads all of A, from shared memory: that is worth it where
 // values then find room, which 16 warps of 128 registers each do not make, or nothing else
@@ -299,6 +309,10 @@ bool gains(const Program& l, const Program& wider) {
       wider.wgmma_products < l.wgmma_products || wgmma_by_rows(wider) < wgmma_by_rows(l);
   const bool makes_room = !holds_beside_wgmma(l) && holds_beside_wgmma(wider);
   if (loses && !makes_room && l.largest_held <= max_whole_registers) return false;
+  // Of half the registers values that are no more than halved have less room.
+  const std::int64_t missing = registers_missing(wider);
+  if (missing > 0 && missing >= registers_missing(l) && l.largest_held <= max_whole_registers)
+    return false;
   return l.wanted_warps > l.num_warps || 4 * wider.most_held <= 3 * l.most_held;
 }
 

@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "codegen/passes/analysis.hpp"
 #include "codegen/passes/passes.hpp"
@@ -155,10 +156,12 @@ class Turning {
         std::swap(from.shape[0], from.shape[1]);
         i.args[0] = put({Op::Reshape, std::move(from), {}, {i.args[0]}, {}}, v, before);
       } else {
-        for (std::int64_t& d : i.attr.ints) d = 1 - d;
+        std::vector<std::int64_t> turned;
+        for (const std::int64_t d : graph::dimensions(i)) turned.push_back(1 - d);
+        i.attr = {std::move(turned), 0};
       }
     } else if (i.op == Op::Iota) {
-      i.attr.ints[0] = 1 - i.attr.ints[0];
+      i.attr = {{1 - graph::iota_dimension(i)}, 0};
     } else {
       for (ValueId& x : i.args) x = anew(x, before);
     }

@@ -60,7 +60,10 @@ TEST_CASE("what products leave is stored as matrices, whoever reads it") {
       for (const Reader by : {Reader::sent, Reader::left, Reader::right}) {
         CAPTURE(t.name(), num_warps, static_cast<int>(by));
         const graph::Graph g = rounded(t, by, {.m = 128, .num_warps = num_warps});
-        CHECK_THAT(text_of(g), ContainsSubstring("pl::stmatrix_x4("));
+        // A warpgroup makes p^T itself, and has it in registers.
+        const bool is_held = by == Reader::left && num_warps == 4;
+        const bool is_stored = text_of(g).find("pl::stmatrix_x4(") != std::string::npos;
+        CHECK(is_stored == !is_held);
         CHECK_THAT(text_of(g, 80), !ContainsSubstring("stmatrix"));
         for (const int cc : {hopper, 120}) CHECK(on_all_targets(g, {}, cc) == "");
       }
