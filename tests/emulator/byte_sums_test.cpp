@@ -146,3 +146,14 @@ TEST_CASE("who adds up sums of 8-bit floats is said, and that it can be left") {
   CHECK_THAT(remarks({.dtype = f16, .k = 64}), !ContainsSubstring("add up"));
   CHECK_THAT(remarks({.steps = 1, .whole = true}), !ContainsSubstring("add up"));
 }
+
+TEST_CASE("no number among the terms of a sum is none in the sum") {
+  const Product p{.k = 32, .steps = 1, .whole = true};
+  const graph::Graph g = graph_of(p);
+  Random random(1);
+  test::Call call = random_call(g, {}, random, true);
+  put_terms(call, p.dtype, 1, 1);
+  constexpr std::byte nan{0x7f};
+  call.arrays[0][5] = call.arrays[1][70] = nan;
+  CHECK(call_on_all_targets(g, call, 90) == "");
+}
