@@ -11,6 +11,8 @@
 #include "palladium/error.hpp"
 #include "tests/support/differential.hpp"
 #include "tests/support/late_products.hpp"
+#include "tests/support/seeds.hpp"
+#include "tests/support/written_chains.hpp"
 
 using namespace palladium;
 using namespace palladium::test;
@@ -44,6 +46,46 @@ void check(LateProducts p) {
 
 }  // namespace
 
+TEST_CASE("products of products as users write them compile for sm_90a without complaint") {
+  if (!nvrtc::toolchain().found) SKIP("no NVRTC");
+  using enum BlockLoop::Spelling;
+  const BlockLoop loops[] = {
+      {.columns = 64, .iterations = 8, .num_warps = 4, .num_stages = 3},
+      {.dtype = bf16,
+       .rows = 128,
+       .columns = 64,
+       .iterations = 8,
+       .num_warps = 8,
+       .num_stages = 3,
+       .persistent = true},
+      {.spelling = axis_registers,
+       .rows = 128,
+       .columns = 64,
+       .iterations = 8,
+       .num_warps = 8,
+       .num_stages = 3},
+      {.columns = 64, .iterations = 8, .masked = 9, .num_warps = 4, .num_stages = 4, .cluster = 2}};
+  std::size_t number = 0;
+  for (const std::int64_t d : {64, 128})
+    for (const BlockLoop& l : loops)
+      for (const WrittenChain& w : written_chains(l.dtype, d, l.columns)) {
+        if (!is_full() && number++ % 4 != 0) continue;
+        CAPTURE(w.name, d, static_cast<int>(l.spelling), l.num_warps, l.persistent, l.cluster);
+        check(w.in(l).graph());
+      }
+}
+
+// Zeros of a sum that NVVM makes where a product is in flight already.
+TEST_CASE("where a loop begins with a product in flight, its sums are there before") {
+  if (!nvrtc::toolchain().found) SKIP("no NVRTC");
+  using enum LateProducts::Tree;
+  for (const auto tree : {bare, clamped, gated})
+    for (const auto spelling : {BlockLoop::Spelling::carried, BlockLoop::Spelling::held,
+                                BlockLoop::Spelling::axis_registers})
+      check({.loop = {.spelling = spelling, .iterations = 5, .num_stages = 3},
+             .lates = {{.tree = tree, .by_key = true}}});
+}
+
 // One reads the block of another product, one its own: who read last is awaited first.
 TEST_CASE("products that leave slots to several rings are awaited by one wait") {
   if (!nvrtc::toolchain().found) SKIP("no NVRTC");
@@ -58,4 +100,12 @@ TEST_CASE("products that leave slots to several rings are awaited by one wait") 
                .lates = {{.tree = bare, .of = 2, .by_key = key_first},
                          {.tree = bare, .of = 1, .by_key = !key_first}},
                .order = order});
+}
+
+TEST_CASE("drawn loops of products that are made of others compile for sm_90a without complaint") {
+  if (!nvrtc::toolchain().found) SKIP("no NVRTC");
+  for_seeds(1, is_full() ? 300 : 24, [](std::uint64_t seed) {
+    Random random(seed);
+    check(LateProducts::drawn(random));
+  });
 }
