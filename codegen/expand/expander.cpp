@@ -287,7 +287,10 @@ ExprId Expander::scalar(ValueId v, bool enter) {
 
 void Expander::expand_one(const lowered::GridLoop& loop) {
   if (loop.axis == lowered::programs_axis) return over_programs(loop);
-  if (!loop.prologue.empty()) return expand_rotated(loop);
+  if (!loop.prologue.empty()) {
+    pin_declared(sums_of_products(loop.body));
+    return expand_rotated(loop);
+  }
   for (const StorageId shared : loop.shared) declare_storage(shared);
   const Dim& d = g_.mapping.grid[loop.axis];
   const VariableId p =
@@ -340,7 +343,10 @@ ExprId Expander::behind(ExprId number, std::int64_t step) {
 }
 
 void Expander::expand_one(const lowered::Loop& l) {
-  if (!l.prologue.empty()) return expand_rotated(l);
+  if (!l.prologue.empty()) {
+    pin_declared(sums_of_products(l.body));
+    return expand_rotated(l);
+  }
   for (const StorageId shared : l.shared) declare_storage(shared);
   const graph::LoopView loop = graph::LoopView::of(g_[l.inst]);
   const StorageId s = l_.storage_of[g_[loop.body].params[0]];

@@ -422,6 +422,7 @@ class Expander {
   Table<StorageId, Rest> rests_;                                    // by the sum
   std::map<const lowered::Dot*, const lowered::WaitGroup*> added_;  // by who begins anew
   std::map<std::int64_t, VariableId> parts_;  // of sums that leave nothing, by their registers
+  std::set<StorageId> in_flight_;             // results that the text so far does not wait for
   std::set<ValueId> beside_threads_;          // products
   Table<StorageId, bool> declared_;           // by a statement so far
   Table<StorageId, bool> mutable_;            // those that are assigned several times

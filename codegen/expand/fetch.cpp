@@ -562,6 +562,7 @@ void Expander::expand_one(const lowered::WaitGroup& w) {
   case device::Completion::wgmma_group:
     wait(Row::wgmma_wait);
     pin(w.storages);
+    for (const StorageId s : w.storages) in_flight_.erase(s);
     if (w.pending > 0) return;
     for (const StorageId s : w.storages) {
       if (!has_rest(s)) continue;

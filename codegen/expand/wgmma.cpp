@@ -311,6 +311,7 @@ void Expander::expand_wgmma(const lowered::Dot& d) {
   pin(o.a.in_registers() ? std::vector{d.result, d.a} : std::vector{d.result});
   b_.add(thread::Call{.function = Row::wgmma_fence});
   multiply(o, {0, o.depth}, {0, o.columns}, e_.address(storage(d.result)), begins);
+  in_flight_.insert(d.result);
 }
 
 Expander::Promoted Expander::promoted(const lowered::Dot& d) const {
@@ -360,6 +361,7 @@ void Expander::promote(const WgmmaOperands& o, ExprId begins) {
   const VariableId part = is_left ? rests_[sum].part : parts_.at(count_of_part(o.dot));
   const auto wait = [&] {
     b_.add(thread::Call{.function = Row::wgmma_wait, .templates = {std::int64_t{0}}});
+    if (in_flight_.erase(sum) > 0) pin({sum});
   };
   const thread::Call pinned{.function = Row::wgmma_registers, .args = {e_.address(part)}};
   if (is_left && !added_.contains(&o.dot)) wait(), b_.add(pinned), add_rest(sum);

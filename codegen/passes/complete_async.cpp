@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <ranges>
 #include <set>
 #include <utility>
 
@@ -284,7 +283,7 @@ class Releases {
     Statements out;
     for (Statement& s : list) {
       if (const auto found = before_.find(&s); found != before_.end())
-        for (const Arrive& a : std::views::reverse(found->second)) out.push_back({a, s.at});
+        for (const Release& r : last_first(found->second)) out.push_back({r.arrive, s.at});
       for_each_body(s, [&](Statements& body) { add(body); });
       out.push_back(std::move(s));
     }
@@ -301,6 +300,16 @@ class Releases {
     const Statement* statement() const { return list == nullptr ? nullptr : &(*list)[at]; }
   };
 
+  // In front of a statement, for the first of so many products that are under way there.
+  struct Wait {
+    const Statement* before = nullptr;
+    int begun = 0;
+  };
+  struct Release {
+    Arrive arrive;
+    int begun = 0;
+  };
+
   void find(const Statements& list, Place around, bool comes_again) {
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (const Advance* const a = std::get_if<Advance>(&list[i].what))
@@ -314,16 +323,17 @@ class Releases {
   void free(const Statements& list, std::size_t step, Place around, bool comes_again) {
     const RingId ring = std::get<Advance>(list[step].what).ring;
     if (const Rotation loop = rotation_around(around); reads_late(loop, ring))
-      return free_late(list, loop, ring);
+      return free_late(list, loop, ring, comes_again);
     if (is_freed_by_warps(list, step, ring)) by_warps_.insert(ring);
-    if (const Statement* const next = begun_behind(list, step, ring)) return arrive(*next, ring, 1);
+    if (const Wait next = begun_behind(list, step, ring); next.before != nullptr)
+      return arrive(next, ring, 1);
     const int left = around.list == nullptr ? 0 : products_left(list, step, around, comes_again);
     if (left == 0) return arrive(done_behind(list, step, ring), ring, 0);
     arrive(first_wait(list, ring, left), ring, 1);
     if (!comes_again) return;
     const Rotation loop = rotation_of(*around.statement());
     arrive(loop.is_rotated() ? first_wait(*loop.epilogue, ring, left)
-                             : *waits_behind(around, ring, left),
+                             : Wait{waits_behind(around, ring, left), left},
            ring, 1);
   }
 
@@ -344,12 +354,13 @@ class Releases {
   }
 
   // Then the slot before the last that was left is free when those of the iteration before are
-  // done; the last one behind the loop.
-  void free_late(const Statements& list, const Rotation& loop, RingId ring) {
+  // done; if the producer goes on, the last ones behind the loop.
+  void free_late(const Statements& list, const Rotation& loop, RingId ring, bool comes_again) {
     if (&list != loop.body) return;
     int begun = 0;
     for (std::size_t i = late_reader(list, ring); i < list.size(); ++i) begun += is_wgmma(list[i]);
     arrive(first_wait(list, ring, begun), ring, 2);
+    if (!comes_again) return;
     arrive(first_wait(*loop.epilogue, ring, begun), ring, 2);
     behind_[loop.epilogue].push_back({.barrier = l_.rings[ring].empty_barriers, .back = 1});
   }
@@ -365,27 +376,29 @@ class Releases {
 
   // The first statement in front of the step that waits for the product that read the slot last, or
   // the step.
-  const Statement& done_behind(const Statements& list, std::size_t step, RingId ring) const {
+  Wait done_behind(const Statements& list, std::size_t step, RingId ring) const {
     const std::size_t last =
         behind_last(list, step, ring, [&](const Statement& s) { return reads(s, ring); });
-    if (last == 0 || !is_wgmma(list[last - 1])) return list[step];
+    if (last == 0 || !is_wgmma(list[last - 1])) return {&list[step]};
     int begun = 1;
     for (std::size_t i = last; i < step; ++i) {
-      if (awaits(list[i], begun)) return list[i];
+      if (awaits(list[i], begun)) return {&list[i], begun};
       begun += is_wgmma(list[i]);
     }
-    return list[step];
+    return {&list[step], begun};
   }
 
   // Where the list steps again: the statement behind the step up to which the product that read the
   // slot may go on, if it may.
-  const Statement* begun_behind(const Statements& list, std::size_t step, RingId ring) const {
-    if (step == 0 || !is_wgmma(list[step - 1]) || !is_worth_waiting(l_.rings[ring])) return nullptr;
+  Wait begun_behind(const Statements& list, std::size_t step, RingId ring) const {
+    if (step == 0 || !is_wgmma(list[step - 1]) || !is_worth_waiting(l_.rings[ring])) return {};
+    int begun = 1;
     for (std::size_t i = step + 1; i < list.size(); ++i) {
-      if (is_step(list[i], ring)) return &list[i];
-      if (awaits(list[i], 1)) return nullptr;
+      if (is_step(list[i], ring)) return {&list[i], begun};
+      if (awaits(list[i], 1)) return {};
+      begun += is_wgmma(list[i]);
     }
-    return nullptr;
+    return {};
   }
 
   // Whether threads read the slot, and none of them stores behind that what others read.
@@ -471,11 +484,11 @@ class Releases {
   }
 
   // The first wait for the first of so many products that are under way, or the step.
-  const Statement& first_wait(const Statements& list, RingId ring, int begun) const {
+  Wait first_wait(const Statements& list, RingId ring, int begun) const {
     auto s = list.begin();
     for (; std::next(s) != list.end() && !awaits(*s, begun) && !is_step(*s, ring); ++s)
       begun += is_wgmma(*s);
-    return *s;
+    return {&*s, begun};
   }
 
   // Whether the first of so many products has to be over in front of the statement, or within it.
@@ -494,8 +507,16 @@ class Releases {
     });
   }
 
-  void arrive(const Statement& before, RingId ring, int back) {
-    before_[&before].push_back({.barrier = l_.rings[ring].empty_barriers, .back = back});
+  void arrive(const Wait& wait, RingId ring, int back) {
+    before_[wait.before].push_back(
+        {{.barrier = l_.rings[ring].empty_barriers, .back = back}, wait.begun});
+  }
+
+  // By the products that are awaited.
+  static std::vector<Release> last_first(std::vector<Release> all) {
+    std::ranges::reverse(all);
+    std::ranges::stable_sort(all, {}, &Release::begun);
+    return all;
   }
 
   const Program& l_;
@@ -503,9 +524,9 @@ class Releases {
   Needed needed_ = {};  // by others than who frees slots
   std::set<RingId> by_warps_ = {};
   std::map<const Statements*, std::vector<Arrive>> behind_ = {};
-  /// In the order of products: the last one is awaited first, since ptxas has to see all of them
-  /// done before what they touch is touched.
-  std::map<const Statement*, std::vector<Arrive>> before_ = {};
+  /// Of several the last product is awaited first, since ptxas has to see all of them done before
+  /// what they touch is touched.
+  std::map<const Statement*, std::vector<Release>> before_ = {};
 };
 
 // ---- groups are awaited

@@ -109,15 +109,15 @@ float power_of_two(int n) { return std::bit_cast<float>((n + 127) << 23); }
 
 // One element: what lies below 2^-bits of the power of two in the greatest term is lost of each.
 float aligned_sum(float sum, const float* terms, int count, int bits) {
-  float most = std::abs(sum);
-  for (int j = 0; j < count; ++j) most = std::max(most, std::abs(terms[j]));
+  float most = std::abs(sum), plain = sum;
+  for (int j = 0; j < count; ++j) {
+    most = std::max(most, std::abs(terms[j]));
+    plain += terms[j];
+  }
   constexpr int least = -126, exponent_bits = 23, bias = 127;
   const int exponent = static_cast<int>(std::bit_cast<std::uint32_t>(most) >> exponent_bits) - bias;
-  const bool is_number = exponent <= bias;
-  if (!is_number || exponent - bits < least) {  // Inf and NaN; numbers as small as no product is
-    for (int j = 0; j < count; ++j) sum += terms[j];
-    return sum;
-  }
+  // Inf and NaN, of which max knows nothing; numbers as small as no product is.
+  if (!std::isfinite(plain) || exponent - bits < least) return plain;
   const float up = power_of_two(bits - exponent), down = power_of_two(exponent - bits);
   auto all = static_cast<std::int32_t>(sum * up);
   for (int j = 0; j < count; ++j) all += static_cast<std::int32_t>(terms[j] * up);

@@ -6,10 +6,12 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include "codegen/cuda/emit.hpp"
 #include "codegen/cuda/lower.hpp"
 #include "palladium/palladium.hpp"
 #include "tests/support/tolerance.hpp"
 #include "tests/support/tracing.hpp"
+#include "tests/support/wgmma_lint.hpp"
 #include "tests/support/worst.hpp"
 
 using namespace palladium;
@@ -145,4 +147,29 @@ TEST_CASE("who adds up sums of 8-bit floats is said, and that it can be left") {
   CHECK_THAT(remarks({.fast = true}), !ContainsSubstring("add up"));
   CHECK_THAT(remarks({.dtype = f16, .k = 64}), !ContainsSubstring("add up"));
   CHECK_THAT(remarks({.steps = 1, .whole = true}), !ContainsSubstring("add up"));
+}
+
+TEST_CASE("no number among the terms of a sum is none in the sum") {
+  const Product p{.k = 32, .steps = 1, .whole = true};
+  const graph::Graph g = graph_of(p);
+  Random random(1);
+  test::Call call = random_call(g, {}, random, true);
+  put_terms(call, p.dtype, 1, 1);
+  constexpr std::byte nan{0x7f};
+  call.arrays[0][5] = call.arrays[1][70] = nan;
+  CHECK(call_on_all_targets(g, call, 90) == "");
+}
+
+TEST_CASE("a sum that a product has left in flight is pinned before parts are added to it") {
+  const graph::Graph g = traced(
+      [](Ref a, Ref b, Ref c, Ref o) {
+        const Value x = a[_];
+        o[_] = dot(x, b[_], {.trans_b = true}) + dot(x, c[_], {.trans_b = true});
+      },
+      {.name = "two", .out_type = {{64, 32}, f32}},
+      {array({64, 32}, f8e4m3), array({32, 32}, f8e4m3), array({32, 32}, f8e4m3)});
+  const std::string text = cuda::emit(g, {.compute_capability = 90}).text;
+  CHECK_THAT(text, ContainsSubstring("pl::promote"));
+  CHECK(unpinned_registers(text).empty());
+  CHECK(on_all_targets(g, {}, 90) == "");
 }

@@ -55,6 +55,16 @@ TEST_CASE("registers pinned before the wait alone are found") {
             .size() == 1);
 }
 
+TEST_CASE("registers of a product that is over are as a wait for another one finds them") {
+  const std::string two = issue +
+                          "  pl::wgmma_m64n8k16_f32_bf16_bf16(e, a, b, false);\n"
+                          "  pl::wgmma_commit();\n  pl::wgmma_wait<1>();\n";
+  const std::string rest =
+      "  pl::wgmma_wait<0>();\n  pl::wgmma_registers(e);\n  f32 x = d[0] + e[0];\n";
+  CHECK(unpinned_registers(two + "  pl::wgmma_registers(d);\n" + rest).empty());
+  CHECK(unpinned_registers(two + rest).size() == 1);
+}
+
 TEST_CASE("operands in registers written after a wait without wgmma_registers are found") {
   const std::string text = R"(
   pl::wgmma_m64n8k16_f32_bf16_bf16_rs<true>(d, a[kk], b, true);

@@ -30,8 +30,8 @@ class Lint {
 
  private:
   struct Registers {
-    bool issued = false;   // by a product that may be in flight
-    bool awaited = false;  // and not pinned since
+    int group = -1;        // of the product that may be in flight
+    bool awaited = false;  // it is over, and they are not pinned since
   };
 
   void scan(std::size_t at, std::size_t end) {
@@ -48,7 +48,9 @@ class Lint {
       } else if (word == "wgmma_registers") {
         pin(at);
       } else if (word == "wgmma_wait") {
-        wait(code_.compare(at, 3, "<0>") == 0);
+        wait(code_[at + 1] - '0');
+      } else if (word == "wgmma_commit") {
+        ++groups_;
       } else if (word.starts_with("wgmma_m64")) {
         at = product(word, at);
       } else {
@@ -88,19 +90,17 @@ class Lint {
 
   void pin(std::size_t at) { registers_[name_at(code_.find('(', at) + 1)].awaited = false; }
 
-  void wait(bool for_all) {
-    for (auto& [name, r] : registers_) {
-      r.awaited = r.awaited || r.issued;
-      if (for_all) r.issued = false;
-    }
+  void wait(int pending) {
+    for (auto& [name, r] : registers_)
+      if (r.group >= 0 && (pending == 0 || r.group < groups_ - pending)) r = {.awaited = true};
   }
 
   // Behind its arguments: they do not count as mentions.
   std::size_t product(const std::string& function, std::size_t at) {
     const std::size_t open = code_.find('(', at);
-    registers_[name_at(open + 1)] = {.issued = true};
+    registers_[name_at(open + 1)] = {.group = groups_};
     if (function.find("_rs") != function.npos) {
-      registers_[name_at(code_.find(',', open) + 1)] = {.issued = true};
+      registers_[name_at(code_.find(',', open) + 1)] = {.group = groups_};
     }
     return closing(open);
   }
@@ -125,6 +125,7 @@ class Lint {
   }
 
   const std::string code_;
+  int groups_ = 0;  // that were closed
   std::map<std::string, Registers> registers_;
   std::set<std::string> found_;
 };

@@ -91,6 +91,7 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     }
     pl::mbarrier_wait(smem, phase0);
     phase0 = phase0 ^ 1;
+    pl::wgmma_registers(v13);
     f32 v5[2];
     f32 v9[64];
     u32 v23[32];
