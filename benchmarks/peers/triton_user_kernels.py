@@ -249,6 +249,21 @@ def mlp(x, up, down, o, K: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK:
 
 
 @triton.jit
+def gated_mlp(x, up, down, gate, o, K: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    columns = tl.arange(0, BN)
+    inner = tl.arange(0, BK)
+    left = tl.load(x + rows[:, None] * BN + columns[None, :])
+    total = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        here = columns[:, None] * K + (k + inner)[None, :]
+        opened = tl.dot(left, tl.load(gate + here))
+        hidden = (opened * tl.sigmoid(opened) * tl.dot(left, tl.load(up + here))).to(tl.bfloat16)
+        total = tl.dot(hidden, tl.load(down + (k + inner)[:, None] * BN + columns[None, :]), total)
+    tl.store(o + rows[:, None] * BN + columns[None, :], total.to(tl.bfloat16))
+
+
+@triton.jit
 def weight_gradient(x, dy, dw, db, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, BM: tl.constexpr,
                     BN: tl.constexpr, BK: tl.constexpr):
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
@@ -429,6 +444,34 @@ def attention(q, k, v, more, o, LENGTH: tl.constexpr, D: tl.constexpr, M: tl.con
                 out = tl.dot(p.to(z.dtype), z, out * shrink[:, None])
                 most = now
     tl.store(o + head + i[:, None] * D + d[None, :], (out / total[:, None]).to(o.dtype.element_ty))
+
+
+@triton.jit
+def attention_of_parts(q, q_turned, k, k_turned, v, o, LENGTH: tl.constexpr, D: tl.constexpr,
+                       TURNED: tl.constexpr, HEADS: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    i = tl.program_id(0) * M + tl.arange(0, M)
+    head = tl.program_id(1) * LENGTH * D
+    shared = tl.program_id(1) // HEADS * LENGTH * TURNED
+    d = tl.arange(0, D)
+    t = tl.arange(0, TURNED)
+    x = tl.load(q + head + i[:, None] * D + d[None, :])
+    y = tl.load(q_turned + tl.program_id(1) * LENGTH * TURNED + i[:, None] * TURNED + t[None, :])
+    most = tl.full((M,), -1e30, tl.float32)
+    total = tl.zeros((M,), tl.float32)
+    out = tl.zeros((M, D), tl.float32)
+    for at in range(0, LENGTH, N):
+        j = at + tl.arange(0, N)
+        s = tl.dot(x, tl.load(k + head + j[None, :] * D + d[:, None]))
+        s = tl.dot(y, tl.load(k_turned + shared + j[None, :] * TURNED + t[:, None]), s)
+        s *= 1.4426950408889634 / (D + TURNED) ** 0.5
+        now = tl.maximum(most, tl.max(s, 1))
+        p = tl.exp2(s - now[:, None])
+        shrink = tl.exp2(most - now)
+        total = total * shrink + tl.sum(p, 1)
+        z = tl.load(v + head + j[:, None] * D + d[None, :])
+        out = tl.dot(p.to(z.dtype), z, out * shrink[:, None])
+        most = now
+    tl.store(o + head + i[:, None] * D + d[None, :], (out / total[:, None]).to(tl.bfloat16))
 
 
 @triton.jit
@@ -707,6 +750,7 @@ PEERS = {
     "scaled_matmul": tiled(scaled, dict(a="*fp8e4nv", b="*fp8e4nv", of_rows=F32, of_columns=F32, o=BF), 128),
     "gathered_matmul": tiled(gathered, dict(ids=I32, a=BF, b=BF, o=BF), numbers=dict(ids=(0, 17, SIZE))),
     "mlp": tiled(mlp, dict(x=BF, up=BF, down=BF, o=BF)),
+    "gated_mlp": tiled(gated_mlp, dict(x=BF, up=BF, down=BF, gate=BF, o=BF)),
     "weight_gradient": tiled(weight_gradient, dict(x=BF, dy=BF, dw=F32, db=F32)),
     "complex_matmul": tiled(complex_matmul, dict(ar=BF, ai=BF, br=BF, bi=BF, re=F32, im=F32)),
     "block_sparse": tiled(block_sparse, dict(counts=I32, of_columns=I32, a=BF, b=BF, o=F32), MOST=16,
@@ -727,6 +771,9 @@ PEERS = {
     "attention_128_soft_cap": flash(cap=30.0),
     "attention_64_dkv": backward(attention_dkv, 64, 64, 128),
     "attention_128_dkv": backward(attention_dkv, 128, 64, 128),
+    "attention_128_of_parts": Peer(
+        attention_of_parts, dict(q=BF, q_turned=BF, k=BF, k_turned=BF, v=BF, o=BF),
+        dict(LENGTH=SIZE, D=128, TURNED=64, HEADS=16, M=128, N=128), num_stages=2),  # with three it does not fit
     "attention_128_dq": backward(attention_dq, 128, 128, 64),
     "attention_128_lengths": Peer(attention_of_lengths, dict(starts=I32, q=BF, k=BF, v=BF, o=BF),
                                   dict(ALL=4 * SIZE, D=128, M=128, N=128),
@@ -754,6 +801,7 @@ QUERIES = lambda c: (SIZE // c["M"], HEADS)
 GRIDS = {
     "matmul": lambda c: (SIZE // c["BM"] * (SIZE // c["BN"]),),
     "mlp": lambda c: (SIZE // c["BM"],),
+    "gated_mlp": lambda c: (SIZE // c["BM"],),
     "nearest_centres": lambda c: (SIZE // c["BM"],),
     "cross_entropy": lambda c: (SIZE // c["BM"],),
     "small_matmuls": lambda c: (4096,),
@@ -762,6 +810,7 @@ GRIDS = {
     "attention": QUERIES,
     "attention_dkv": lambda c: (SIZE // c["N"], HEADS),
     "attention_dq": QUERIES,
+    "attention_of_parts": QUERIES,
     "attention_of_lengths": lambda c: (4, HEADS // 4, SIZE // c["M"]),
     "paged_attention": lambda c: (4, c["HEADS"]),
     "linear_attention": lambda c: (HEADS,),

@@ -103,6 +103,39 @@ UserKernel attention(const Attention& p) {
           inputs};
 }
 
+UserKernel attention_of_parts(const Attention& p, std::int64_t turned) {
+  const std::int64_t rows = p.rows, columns = p.columns, d = p.d;
+  const float scale = log2e / std::sqrt(static_cast<float>(d + turned));
+  const auto body = [=](Ref q, Ref q_turned, Ref k, Ref k_turned, Ref v, Ref o) {
+    const Value asked = q[_], asked_turned = q_turned[_];
+    const auto iteration = [&](Value i, Running r) {
+      const Slice now = ds(i * columns, columns);
+      const Value s = dot(asked, k[{now, _}], {.trans_b = true}) +
+                      dot(asked_turned, k_turned[{now, _}], {.trans_b = true});
+      return with_block(r, s * scale, v[{now, _}]);
+    };
+    const Running r = loop(0, p.keys / columns, iteration, at_first(rows, d));
+    o[_] = (r.sums / r.total).astype(bf16);
+  };
+  const BlockSpec some{{squeezed, squeezed, rows, d}, some_rows},
+      some_turned{{squeezed, squeezed, rows, turned}, some_rows},
+      all{{squeezed, squeezed, p.keys, d}, all_rows},
+      shared{{squeezed, p.keys, turned}, [](Index b, Index, Index) {
+               return Indices{b, 0, 0};
+             }};
+  return {pallas_call(body, {.name = "attention_of_parts",
+                             .out_type = queries_of(p),
+                             .grid = {p.batch, p.heads, p.queries / rows},
+                             .in_specs = {some, some_turned, all, shared, all},
+                             .out_specs = {some},
+                             .compiler_params = {.approx_math = true}}),
+          {queries_of(p),
+           {{p.batch, p.heads, p.queries, turned}, bf16},
+           keys_of(p),
+           {{p.batch, p.keys, turned}, bf16},
+           keys_of(p)}};
+}
+
 UserKernel attention_by_loop(const Attention& p) {
   const std::int64_t rows = p.rows, columns = p.columns;
   const auto body = [=](Ref q, Ref k, Ref v, Ref o) {

@@ -136,6 +136,7 @@ void add_other_products(std::vector<Case>& all) {
   all.push_back({"matmul_stored_transposed", [] { return matmul({.trans_out = true}); }, 0, ""});
   all.push_back({"gathered_matmul", [=] { return gathered_matmul(sizes); }, 0, "gathered_matmul"});
   all.push_back({"mlp", [=] { return mlp(sizes); }, 0, "mlp"});
+  all.push_back({"gated_mlp", [=] { return mlp(sizes, true); }, 0, "gated_mlp"});
   all.push_back({"projection_rotary", [=] { return projection_rotary(sizes); }, 0, "matmul_128"});
   all.push_back({"product_norm",
                  [] {
@@ -197,6 +198,8 @@ void add_attention(std::vector<Case>& all) {
   add("128_bias", {.bias = true}, 0, "attention_128_bias");
   add("128_soft_cap", {.soft_cap = 30}, 0, "attention_128_soft_cap");
   add("128_rotary", {.rotary = true}, 0, "attention_128_rotary");
+  all.push_back({"attention_128_of_parts", [] { return attention_of_parts({}, 64); }, 0,
+                 "attention_128_of_parts"});
   all.push_back({"attention_128_dq", [] { return attention_dq({.rows = 128, .columns = 64}); }, 0,
                  "attention_128_dq"});
   all.push_back({"attention_128_lengths", [] { return attention_of_lengths({}); }, 0,

@@ -119,9 +119,9 @@ UserKernel scaled_matmul(const Sizes& sizes, Style style = Style::loop);
 UserKernel recurrence(std::int64_t batch, std::int64_t rows, std::int64_t d);
 /// Rows of a by prefetched ids, whose products are an expert's.
 UserKernel gathered_matmul(const Sizes& sizes);
-/// relu(x up) down: the first product is the second's operand; down has `n` columns, all in a
-/// block.
-UserKernel mlp(const Sizes& sizes);
+/// relu(x up) down, or silu(x gate) (x up) down: the first products are the last one's operand;
+/// down has `n` columns, all in a block.
+UserKernel mlp(const Sizes& sizes, bool gated = false);
 /// x^T dy and the sums of dy's columns.
 UserKernel weight_gradient(const Sizes& sizes);
 /// a a^T: both operands are blocks of one array.
@@ -175,6 +175,8 @@ struct Attention {
   CompilerParams params = {};
 };
 UserKernel attention(const Attention& options);
+/// Scores are a head's product and one of `turned` more columns, of keys that all heads share.
+UserKernel attention_of_parts(const Attention& options, std::int64_t turned);
 /// A program goes through all queries of its head, block by block.
 UserKernel attention_by_loop(const Attention& options);
 /// Sequences behind one another; where they begin is prefetched.

@@ -335,30 +335,28 @@ UserKernel gathered_matmul(const Sizes& p) {
           {{.step = 17, .below = p.m}}};
 }
 
-UserKernel mlp(const Sizes& p) {
+UserKernel mlp(const Sizes& p, bool gated) {
   const auto [bm, bn, bk] = p.tile;
-  const auto body = [=](Ref x, Ref up, Ref down, Ref o) {
+  const auto body = [=](Ref x, Ref up, Ref down, Refs gate, Ref o) {
     const auto add = [&](Index l, Value sum) {
       const Slice now = ds(l * bk, bk);
-      const Value hidden = relu(dot(x[_], up[{_, now}])).astype(bf16);
-      return sum + dot(hidden, down[{now, _}]);
+      const Value in = dot(x[_], up[{_, now}]);
+      const Value hidden = gated ? silu(dot(x[_], gate[0][{_, now}])) * in : relu(in);
+      return sum + dot(hidden.astype(bf16), down[{now, _}]);
     };
     o[_] = loop(0, p.k / bk, add, zeros({bm, bn}, f32)).astype(bf16);
   };
-  return {pallas_call(body, {.name = "mlp",
+  const BlockSpec rows{{bm, bn}, [](Index i) { return Indices{i, 0}; }};
+  std::vector<BlockSpec> in{rows, {}, {}};
+  std::vector<ShapeDtype> types{{{p.m, bn}, bf16}, {{bn, p.k}, bf16}, {{p.k, bn}, bf16}};
+  if (gated) in.emplace_back(), types.push_back(types[1]);
+  return {pallas_call(body, {.name = gated ? "gated_mlp" : "mlp",
                              .out_type = {{p.m, bn}, bf16},
                              .grid = {p.m / bm},
-                             .in_specs = {{{bm, bn},
-                                           [](Index i) {
-                                             return Indices{i, 0};
-                                           }},
-                                          BlockSpec{},
-                                          BlockSpec{}},
-                             .out_specs = {{{bm, bn},
-                                            [](Index i) {
-                                              return Indices{i, 0};
-                                            }}}}),
-          {{{p.m, bn}, bf16}, {{bn, p.k}, bf16}, {{p.k, bn}, bf16}}};
+                             .in_specs = in,
+                             .out_specs = {rows},
+                             .compiler_params = {.approx_math = gated}}),
+          types};
 }
 
 UserKernel weight_gradient(const Sizes& p) {

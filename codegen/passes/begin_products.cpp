@@ -6,6 +6,7 @@
 // longer: where a thread has none, or other blocks of a warpgroup would find no room beside it,
 // products stay where they are.
 #include <algorithm>
+#include <set>
 
 #include "codegen/lowered/effects.hpp"
 #include "codegen/passes/passes.hpp"
@@ -38,8 +39,10 @@ class EarlyProducts {
     bool any = false;
     for (std::size_t i = 0; i < iteration.size(); ++i) {
       if (!runs_by_itself(iteration[i])) continue;
+      const std::size_t place = place_for(iteration, i);
+      if (is_passed(iteration, i, place)) continue;
       const auto product = iteration.begin() + static_cast<std::ptrdiff_t>(i);
-      const auto first = iteration.begin() + static_cast<std::ptrdiff_t>(place_for(iteration, i));
+      const auto first = iteration.begin() + static_cast<std::ptrdiff_t>(place);
       any = any || first != product;
       std::rotate(first, product, product + 1);
     }
@@ -58,6 +61,29 @@ class EarlyProducts {
     const Dot* const d = std::get_if<Dot>(&s.what);
     return d != nullptr && d->unit == Dot::Unit::wgmma &&
            !graph::is_product_by_hand(l_.graph[d->inst].op);
+  }
+
+  // Whether others that begin behind the product, were it there, are awaited before somebody asks
+  // for its result: it would be done for nothing, and ptxas has it wait where it is asked for
+  // (C7514).
+  bool is_passed(const Statements& list, std::size_t product, std::size_t place) const {
+    std::set<StorageId> begun;
+    const StorageId result = std::get<Dot>(list[product].what).result;
+    for (std::size_t i = place; i < list.size(); ++i) {
+      if (i == product) continue;
+      if (const Dot* const d = std::get_if<Dot>(&list[i].what)) {
+        begun.insert(d->result);
+        continue;
+      }
+      bool asks = false, awaits = false;
+      any_effect(l_, list[i], [&](const Effect& e) {
+        asks = asks || e.storage == result;
+        awaits = awaits || begun.contains(e.storage);
+        return false;
+      });
+      if (asks || awaits) return !asks;
+    }
+    return false;
   }
 
   // In front of the first computation that the product need not wait for.

@@ -613,7 +613,27 @@ void join_waits(const Statements& list, Needed& needed) {
   }
 }
 
-void await_groups(Statements& list, Needed& needed) {
+// Of products of the iteration before none is left under way where threads touch registers of those
+// that are awaited, in front of the next product: ptxas counts what this iteration has begun, and
+// not across the loop's begin (C7514).
+void await_iteration_before(const Program& l, const Statements& iteration, Needed& needed) {
+  int begun = 0;
+  for (auto s = iteration.begin(); s != iteration.end(); ++s) {
+    const auto found = needed.before.find(&*s);
+    if (found != needed.before.end() && found->second.groups.contains(Completion::wgmma_group)) {
+      Need::Group& group = found->second.groups.at(Completion::wgmma_group);
+      const auto is_awaited = [&](const Effect& e) {
+        return e.storage && std::ranges::count(group.storages, e.storage) > 0;
+      };
+      if (std::any_of(s, std::find_if(s, iteration.end(), is_wgmma),
+                      [&](const Statement& x) { return any_effect(l, x, is_awaited); }))
+        group.pending = std::min(group.pending, begun);
+    }
+    begun += is_wgmma(*s);
+  }
+}
+
+void await_groups(const Program& l, Statements& list, Needed& needed) {
   join_waits(list, needed);
   Statements out;
   for (Statement& s : list) {
@@ -621,7 +641,11 @@ void await_groups(Statements& list, Needed& needed) {
       add(out, found->second, s.at);
     if (const auto found = needed.named.find(&s); found != needed.named.end())
       std::get<WaitGroup>(s.what).storages = found->second.storages;
-    for_each_body(s, [&](Statements& body) { await_groups(body, needed); });
+    const bool repeated = repeats(s);
+    for_each_body(s, [&](Statements& body) {
+      if (repeated) await_iteration_before(l, body, needed);
+      await_groups(l, body, needed);
+    });
     out.push_back(std::move(s));
   }
   if (const auto found = needed.behind.find(&list); found != needed.behind.end())
@@ -685,7 +709,7 @@ void complete(Program& l, bool is_crowded) {
       l.barriers[l.rings[r].empty_barriers].by_warps = true;
     releases.add(list);
     Needed needed = Order(l, Order::Ask::groups).missing(list);
-    await_groups(list, needed);
+    await_groups(l, list, needed);
   });
   count_arrivals(l);
   meet_at_end(l);

@@ -266,6 +266,7 @@ TEST_CASE("products as models have them agree") {
                matmul({.m = 128, .n = 64, .k = 128, .tile = small, .sum = sum, .trans_out = true}));
   check_turn(0, "gathered", gathered_matmul(sizes));
   check_turn(0, "mlp", mlp({.m = 64, .n = 64, .k = 96, .tile = small}));
+  check_turn(0, "gated mlp", mlp({.m = 64, .n = 64, .k = 96, .tile = small}, true), lessen_queries);
   check_turn(0, "projection, rotary",
              projection_rotary({.m = 128, .n = 128, .k = 96, .tile = small}));
   check_turn(0, "product, norm", product_norm({.m = 128, .n = 64, .k = 96, .tile = small}));
@@ -357,6 +358,7 @@ TEST_CASE("attention in all its kinds agrees") {
             {.batch = 1, .heads = 1, .queries = 96, .keys = 64, .d = 32, .rows = 32, .columns = 64},
             turned));
   check_turn(0, "dq", attention_dq(p), lessen_queries);
+  check_turn(0, "of parts", attention_of_parts(p, 16), lessen_queries);
   for (const bool causal : {false, true}) {
     Attention whole = p;
     whole.causal = causal, whole.queries = whole.keys = 192;
