@@ -96,7 +96,7 @@ class SoftwarePipeline {
     for (std::size_t i = 0; i < body_.size(); ++i) {
       if (!is_dot(i)) continue;
       const ProductChains::Product* const p = chains.find(dot(i));
-      if (p != nullptr && p->made_of != nullptr &&
+      if (p != nullptr && p->made_of != nullptr && p->made_of->inside == nullptr &&
           mismatch(l_, *p->made_of->dot, *p->dot) == nullptr)
         found.insert(i);
     }
@@ -233,7 +233,8 @@ class SoftwarePipeline {
     for (std::size_t i = 0; i < body_.size(); ++i)
       if (is_late(body_[i])) late_.insert(i);
     first_ = last_ = 0;
-    while (!is_dot(first_) || late_.contains(first_)) ++first_;
+    while (first_ < body_.size() && (!is_dot(first_) || late_.contains(first_))) ++first_;
+    if (first_ == body_.size()) return "others are added to its sum";
     find_last_of_first();
     const char* why = obstacle_of_late();
     for (std::size_t i = 0; why == nullptr && i < body_.size(); ++i)

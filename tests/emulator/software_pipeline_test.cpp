@@ -186,3 +186,31 @@ TEST_CASE("loops of two products in persistent blocks agree from program to prog
     CHECK(on_all_targets(g, {}, 90) == "");
   }
 }
+
+TEST_CASE(
+    "what is made of a product under a condition, or of its own sum, stays in its iteration") {
+  for (const bool own_sum : {false, true}) {
+    const auto body = [=](Ref q, Ref k, Ref o, Ref scores) {
+      const auto iteration = [&](Value i, Value acc) {
+        const Value keys = k[{ds(i * 64, 64), _}];
+        if (own_sum) {
+          const Value sum = acc + dot(q[_], keys);
+          return sum + dot((sum * 0.5f).astype(f16), keys);
+        }
+        when(i % 2 == 0, [&] { scores[_] = dot(q[_], keys); });
+        return acc + dot(exp2(scores[_] * 0.125f).astype(f16), keys);
+      };
+      o[_] = loop(0, 5, iteration, zeros({128, 64}, f32));
+    };
+    const graph::Graph g =
+        traced(body,
+               {.name = "stays",
+                .out_type = {{{128, 64}, f32}},
+                .scratch_types = {gpu::REGS({128, 64}, f32)},
+                .compiler_params = {.num_warps = 8, .num_stages = 3, .warp_specialize = true}},
+               {array({128, 64}, f16), array({320, 64}, f16)});
+    const lowered::Program l = cuda::lower(g, {.compute_capability = 90});
+    CHECK(lowered::to_text(l).find("first iteration") == std::string::npos);
+    CHECK(on_all_targets(g, {}, 90) == "");
+  }
+}
