@@ -32,9 +32,11 @@ graph::Graph gradients_of(const Gradients& t) {
       const Slice now = ds(i * t.rows, t.rows);
       const Value x = q[{now, _}], y = g[{now, _}];
       Value s = dot(x, keys, {.trans_b = true}) * 0.125f;
+      if (t.flat) s = s + iota(f32, {t.columns}, 0) * 0.01f;
       if (t.causal) {
-        const Value row = iota(i32, {t.rows, 1}, 0) + i * t.rows;
-        s = where(iota(i32, {1, t.columns}, 1) + program_id(0) * t.columns <= row, s, -1e30f);
+        const int wide = t.flat ? t.columns : 1, high = t.flat ? t.rows : 1;
+        const Value row = iota(i32, {t.rows, wide}, 0) + i * t.rows;
+        s = where(iota(i32, {high, t.columns}, 1) + program_id(0) * t.columns <= row, s, -1e30f);
       }
       const Value p = exp2(s - numbers(lse, now));
       const Value ds_ = p * (dot(y, values, {.trans_b = true}) - numbers(delta, now));
