@@ -565,9 +565,6 @@ inline Rotation rotation_of(const Statement& s) {
   return std::visit([](const auto& what) { return rotation_of(what); }, s.what);
 }
 
-/// How often the list itself steps to the next slot of the ring.
-int steps(const Statements& list, RingId ring);
-
 /// Calls f for the Statements that stand inside of a statement, in order; nothing in most.
 template <class S, class F>
 requires std::same_as<std::remove_const_t<S>, Statement>
@@ -583,5 +580,18 @@ void for_each_body(S& s, F&& f) {
       },
       s.what);
 }
+
+/// Whether it is so of the statement, or of one that stands in it.
+template <class Is>
+bool any_within(const Statement& s, const Is& is) {
+  bool found = is(s);
+  for_each_body(s, [&](const Statements& body) {
+    for (const Statement& inner : body) found = found || any_within(inner, is);
+  });
+  return found;
+}
+
+/// How often the list itself steps to the next slot of the ring.
+int steps(const Statements& list, RingId ring);
 
 }  // namespace palladium::lowered

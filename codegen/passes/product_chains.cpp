@@ -35,7 +35,8 @@ void ProductChains::follow(const Statements& list) {
 void ProductChains::follow(const Statement& s) {
   const Effects all = effects(l_, s);
   const Dot* const d = std::get_if<Dot>(&s.what);
-  Product* const here = d == nullptr ? nullptr : find(*d);
+  const auto product = d == nullptr ? all_.end() : std::ranges::find(all_, d, &Product::dot);
+  Product* const here = product == all_.end() ? nullptr : &*product;
   const Product* of = here;
   if (here != nullptr)
     for (const StorageId operand : {d->a, d->b})
@@ -48,11 +49,6 @@ void ProductChains::follow(const Statement& s) {
 }
 
 const ProductChains::Product* ProductChains::find(const Dot& d) const {
-  const auto found = std::ranges::find(all_, &d, &Product::dot);
-  return found == all_.end() ? nullptr : &*found;
-}
-
-ProductChains::Product* ProductChains::find(const Dot& d) {
   const auto found = std::ranges::find(all_, &d, &Product::dot);
   return found == all_.end() ? nullptr : &*found;
 }

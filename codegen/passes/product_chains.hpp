@@ -33,7 +33,6 @@ class ProductChains {
   void find_in(const Statements& list, const char* inside);
   void follow(const Statements& list);
   void follow(const Statement& s);
-  Product* find(const Dot& d);
   const Product* maker_of(StorageId storage) const;
 
   const Program& l_;

@@ -183,9 +183,8 @@ class SoftwarePipeline {
     const graph::Graph& g = l_.graph;
     if (g[v].op != Op::Cast) return false;
     const ValueId value = g[v].args[0];
-    std::set<ValueId> counted;
     return g[value].type.dtype == f32 && l_.uses[value] == 1 && !is_whole(value) &&
-           operations(value, counted) > least;
+           takes_more(value, least);
   }
 
   bool is_whole(ValueId v) const {
@@ -193,17 +192,22 @@ class SoftwarePipeline {
     return s && !std::holds_alternative<lowered::Inlined>(storage(s).in);
   }
 
-  // Of an element that is computed where it is asked for; an elementary function and a quotient are
-  // several.
-  std::int64_t operations(ValueId v, std::set<ValueId>& counted) const {
+  // Than so many operations for an element that is computed where it is asked for; an elementary
+  // function and a quotient are several.
+  bool takes_more(ValueId value, std::int64_t least) const {
     constexpr std::int64_t several = 8;
-    const graph::Inst& inst = l_.graph[v];
-    if (is_whole(v) || inst.op == Op::Load || !counted.insert(v).second) return 0;
-    const bool is_long =
-        graph::is_elementwise(inst.op) && (graph::info(inst.op).ulp > 0 || inst.op == Op::Div);
-    std::int64_t all = is_long ? several : graph::is_elementwise(inst.op) ? 1 : 0;
-    for (const ValueId a : inst.args) all += operations(a, counted);
-    return all;
+    std::int64_t all = 0;
+    std::set<ValueId> counted;
+    for (std::vector<ValueId> left{value}; !left.empty() && all <= least;) {
+      const ValueId v = left.back();
+      left.pop_back();
+      const graph::Inst& inst = l_.graph[v];
+      if (is_whole(v) || inst.op == Op::Load || !counted.insert(v).second) continue;
+      const bool is_long = graph::info(inst.op).ulp > 0 || inst.op == Op::Div;
+      if (graph::is_elementwise(inst.op)) all += is_long ? several : 1;
+      left.insert(left.end(), inst.args.begin(), inst.args.end());
+    }
+    return all > least;
   }
 
   void undo(const Statements& before, std::size_t storages) {

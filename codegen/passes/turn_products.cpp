@@ -7,8 +7,6 @@
 // columns, constants, is transposed with it. Both kinds of products have to be wgmma's before and
 // behind, of operands that are loaded.
 #include <algorithm>
-#include <array>
-#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -26,7 +24,9 @@ using graph::Op;
 
 class Turning {
  public:
-  explicit Turning(Program& l) : l_(l), g_(l.graph), a_(l.graph) {}
+  explicit Turning(Program& l) : l_(l), g_(l.graph), a_(l.graph), facts_(l.graph.insts.size()) {
+    for (const ValueId v : a_.order) facts_[graph::index(v)] = facts_of(g_[v]);
+  }
 
   void run() {
     for (const ValueId v : a_.order)
@@ -35,20 +35,38 @@ class Turning {
   }
 
  private:
-  bool is_turned_left(ValueId v) {
+  // Of what a value is computed element by element: whether a product is among it; if none is, how
+  // many operations transpose it, made anew, of what is a number for each row or column; 0: none
+  // do.
+  struct Facts {
+    bool of_product = false;
+    int anew = 0;
+  };
+  // Of operands of which that is known.
+  Facts facts_of(const Inst& i) const {
+    if (i.op == Op::Dot) return {.of_product = true};
+    if (i.type.is_ref() || i.type.shape.size() != 2) return {};
+    if (i.op == Op::Constant || i.op == Op::Iota) return {.anew = 1};
+    if (i.op == Op::Broadcast) {
+      const graph::Extents& from = g_[i.args[0]].type.shape;
+      return {.anew = from.size() < 2 || from[0] == 1 || from[1] == 1 ? 1 : 0};
+    }
+    if (!graph::is_elementwise(i.op)) return {};
+    Facts all{.anew = 1};
+    for (const ValueId x : i.args) {
+      const Facts& of = facts_[graph::index(x)];
+      all.of_product = all.of_product || of.of_product;
+      const bool can = all.anew > 0 && of.anew > 0 && all.anew + of.anew <= most_anew;
+      all.anew = can ? all.anew + of.anew : 0;
+    }
+    return all;
+  }
+  const Facts& facts(ValueId v) const { return facts_[graph::index(v)]; }
+
+  bool is_turned_left(ValueId v) const {
     if (g_[v].op != Op::Dot || !DotView::of(g_[v]).trans_a) return false;
     const ValueId left = DotView::of(g_[v]).a;
-    return g_[left].op != Op::Dot && is_made_of_product(left);
-  }
-
-  // Whether some product is among what the value is computed of, element by element.
-  bool is_made_of_product(ValueId v) {
-    if (const auto found = made_.find(v); found != made_.end()) return found->second;
-    const Inst& i = g_[v];
-    bool found = i.op == Op::Dot;
-    if (graph::is_elementwise(i.op))
-      for (const ValueId x : i.args) found = is_made_of_product(x) || found;
-    return made_[v] = found;
+    return g_[left].op != Op::Dot && facts(left).of_product;
   }
 
   // All that is made of the products that the operand is made of, and these.
@@ -64,39 +82,34 @@ class Turning {
   }
 
   // Whether the value, what it is made of and all that is made of it can be transposed.
-  bool add(ValueId v) {
-    if (!is_made_of_product(v)) return is_turnable(v);
-    if (!values_.insert(v).second) return true;
-    const Inst& i = g_[v];
-    if (i.type.shape.size() != 2 || !a_.yielded[graph::index(v)].empty()) return false;
-    if (i.op != Op::Dot)
-      for (const ValueId x : i.args)
-        if (!add(x)) return false;
-    for (const ValueId user : a_.users[graph::index(v)])
-      if (!add_user(v, user)) return false;
+  bool add(ValueId first) {
+    std::vector<ValueId> left{first};
+    while (!left.empty()) {
+      const ValueId v = left.back();
+      left.pop_back();
+      if (!facts(v).of_product) {
+        if (facts(v).anew == 0) return false;
+        continue;
+      }
+      if (!values_.insert(v).second) continue;
+      const Inst& i = g_[v];
+      if (i.type.shape.size() != 2 || !a_.yielded[graph::index(v)].empty()) return false;
+      if (i.op != Op::Dot) left.insert(left.end(), i.args.begin(), i.args.end());
+      for (const ValueId user : a_.users[graph::index(v)]) {
+        if (graph::is_elementwise(g_[user].op))
+          left.push_back(user);
+        else if (!add_consumer(v, user))
+          return false;
+      }
+    }
     return true;
   }
 
-  bool add_user(ValueId v, ValueId user) {
-    const Inst& i = g_[user];
-    if (graph::is_elementwise(i.op)) return add(user);
-    if (i.op != Op::Dot) return false;
-    const DotView d = DotView::of(i);
+  bool add_consumer(ValueId v, ValueId user) {
+    if (g_[user].op != Op::Dot) return false;
+    const DotView d = DotView::of(g_[user]);
     consumers_.insert(user);
     return d.a == v && d.b != v && d.trans_a;
-  }
-
-  // Nothing of products: made anew, transposed, of what is a number for each row or column.
-  bool is_turnable(ValueId v) const {
-    const Inst& i = g_[v];
-    if (i.type.shape.size() != 2) return false;
-    if (i.op == Op::Constant || i.op == Op::Iota) return true;
-    if (i.op == Op::Broadcast) {
-      const graph::Extents& from = g_[i.args[0]].type.shape;
-      return from.size() < 2 || from[0] == 1 || from[1] == 1;
-    }
-    return graph::is_elementwise(i.op) &&
-           std::ranges::all_of(i.args, [&](ValueId x) { return is_turnable(x); });
   }
 
   // By wgmma, in the program's width, and A of the others in registers.
@@ -175,11 +188,12 @@ class Turning {
   }
 
   static constexpr std::int64_t wgmma_rows = 64;
+  static constexpr int most_anew = 64;  // operations that are made again for each who uses them
 
   Program& l_;
   graph::Graph& g_;
   Analysis a_;
-  std::map<ValueId, bool> made_ = {};
+  std::vector<Facts> facts_;
   std::set<ValueId> values_ = {}, consumers_ = {};  // of one turn
   std::set<ValueId> turned_ = {};                   // products that were consumers
 };
@@ -187,7 +201,8 @@ class Turning {
 }  // namespace
 
 void turn_products(Program& l) {
-  if (l.machine.has_wgmma()) Turning(l).run();
+  const auto is_turned = [](const Inst& i) { return i.op == Op::Dot && DotView::of(i).trans_a; };
+  if (l.machine.has_wgmma() && std::ranges::any_of(l.graph.insts, is_turned)) Turning(l).run();
 }
 
 }  // namespace palladium::passes

@@ -104,6 +104,20 @@ TEST_CASE("gradients of keys and values agree, and what they are made of stays i
   }
 }
 
+// Of each operand of each step it would be made again.
+TEST_CASE("a mask of many steps leaves products as they are, and takes no longer") {
+  const auto body = [](Ref q, Ref k, Ref o) {
+    Value steps = iota(i32, {64, 64}, 0);
+    for (int n = 0; n < 64; ++n) steps = maximum(steps, steps + 1) - 1;
+    const Value s = where(steps >= 3, dot(q[_], k[_], {.trans_b = true}), 0.0f);
+    o[_] = dot((s * 0.125f).astype(f16), q[_], {.trans_a = true});
+  };
+  const graph::Graph g = traced(body, {.name = "steps", .out_type = {{{64, 64}, f32}}},
+                                {array({64, 64}, f16), array({64, 64}, f16)});
+  CHECK(held(g) == 0);
+  CHECK(on_all_targets(g, {}, 90) == "");
+}
+
 TEST_CASE("products of which somebody wants more than a transposed operand stay as they are") {
   const graph::Graph g = gradients_of({.keeps = true});
   CHECK(held(g) == 0);
