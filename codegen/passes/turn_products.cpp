@@ -4,9 +4,10 @@
 // accumulators, and need not go through shared memory.
 //
 // What is computed between is elementwise; what it takes beside products, numbers of rows and
-// columns, constants, is transposed with it. Both kinds of products have to be wgmma's before and
-// behind, of operands that are loaded.
+// columns, constants, is transposed with it. Both kinds of products are wgmma's then, of operands
+// that are loaded.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -35,29 +36,28 @@ class Turning {
   }
 
  private:
-  // Of what a value is computed element by element: whether a product is among it; if none is, how
-  // many operations transpose it, made anew, of what is a number for each row or column; 0: none
-  // do.
+  // Of what a value is computed element by element: whether a product is among it; if none is, by
+  // how many steps of numbers of rows and columns, so that it can be made transposed; 0: by none.
   struct Facts {
     bool of_product = false;
-    int anew = 0;
+    int steps = 0;
   };
   // Of operands of which that is known.
   Facts facts_of(const Inst& i) const {
     if (i.op == Op::Dot) return {.of_product = true};
     if (i.type.is_ref() || i.type.shape.size() != 2) return {};
-    if (i.op == Op::Constant || i.op == Op::Iota) return {.anew = 1};
+    if (i.op == Op::Constant || i.op == Op::Iota) return {.steps = 1};
     if (i.op == Op::Broadcast) {
       const graph::Extents& from = g_[i.args[0]].type.shape;
-      return {.anew = from.size() < 2 || from[0] == 1 || from[1] == 1 ? 1 : 0};
+      return {.steps = from.size() < 2 || from[0] == 1 || from[1] == 1 ? 1 : 0};
     }
     if (!graph::is_elementwise(i.op)) return {};
-    Facts all{.anew = 1};
+    Facts all{.steps = 1};
     for (const ValueId x : i.args) {
-      const Facts& of = facts_[graph::index(x)];
+      const Facts& of = facts(x);
       all.of_product = all.of_product || of.of_product;
-      const bool can = all.anew > 0 && of.anew > 0 && all.anew + of.anew <= most_anew;
-      all.anew = can ? all.anew + of.anew : 0;
+      const bool can = all.steps > 0 && of.steps > 0 && of.steps < most_steps;
+      all.steps = can ? std::max(all.steps, of.steps + 1) : 0;
     }
     return all;
   }
@@ -73,12 +73,16 @@ class Turning {
   void turn(ValueId consumer) {
     values_.clear();
     consumers_.clear();
+    left_over_.clear();
     if (!add(DotView::of(g_[consumer]).a) || !are_taken()) return;
-    for (const ValueId v : values_) turn_value(v);
+    std::vector<ValueId> in_order(values_.begin(), values_.end());
+    std::ranges::sort(in_order, {}, [&](ValueId v) { return a_.position[graph::index(v)]; });
+    for (const ValueId v : in_order) turn_value(v);
     for (const ValueId v : consumers_) {
       set_transposed(g_[v], false, DotView::of(g_[v]).trans_b);
       turned_.insert(v);
     }
+    for (const ValueId v : left_over_) std::erase(g_[a_.region[graph::index(v)]].insts, v);
   }
 
   // Whether the value, what it is made of and all that is made of it can be transposed.
@@ -88,7 +92,7 @@ class Turning {
       const ValueId v = left.back();
       left.pop_back();
       if (!facts(v).of_product) {
-        if (facts(v).anew == 0) return false;
+        if (facts(v).steps == 0) return false;
         continue;
       }
       if (!values_.insert(v).second) continue;
@@ -96,6 +100,10 @@ class Turning {
       if (i.type.shape.size() != 2 || !a_.yielded[graph::index(v)].empty()) return false;
       if (i.op != Op::Dot) left.insert(left.end(), i.args.begin(), i.args.end());
       for (const ValueId user : a_.users[graph::index(v)]) {
+        if (is_left_over(user)) {
+          left_over_.push_back(user);
+          continue;
+        }
         if (graph::is_elementwise(g_[user].op))
           left.push_back(user);
         else if (!add_consumer(v, user))
@@ -104,6 +112,9 @@ class Turning {
     }
     return true;
   }
+
+  // A transpose that products have taken in.
+  bool is_left_over(ValueId v) const { return g_[v].op == Op::Transpose && a_.uses(v) == 0; }
 
   bool add_consumer(ValueId v, ValueId user) {
     if (g_[user].op != Op::Dot) return false;
@@ -120,21 +131,22 @@ class Turning {
     };
     const auto is_loaded = [&](ValueId x) { return g_[x].op == Op::Load; };
     for (const ValueId v : values_)
-      if (g_[v].op == Op::Dot && !(std::ranges::all_of(g_[v].args, is_loaded) && is_taken(g_[v]) &&
-                                   is_taken(of_product(v))))
+      if (g_[v].op == Op::Dot &&
+          !(std::ranges::all_of(g_[v].args, is_loaded) && is_taken(of_product(v))))
         return false;
     const std::int64_t rows = wgmma_rows * l_.num_warps / graph::num_warps;
     return std::ranges::all_of(consumers_, [&](ValueId v) {
       Inst plain = g_[v];
       set_transposed(plain, false, DotView::of(plain).trans_b);
       return g_[plain.args[0]].type.dtype.bytes() == 2 && plain.type.shape[0] % rows == 0 &&
-             is_loaded(plain.args[1]) && is_taken(g_[v]) && is_taken(plain);
+             is_loaded(plain.args[1]) && is_taken(plain);
     });
   }
 
   // ---- what is transposed
 
   void turn_value(ValueId v) {
+    region_ = a_.region[graph::index(v)];
     if (g_[v].op == Op::Dot) {
       g_[v] = of_product(v);
       return;
@@ -160,7 +172,13 @@ class Turning {
     dot.attr = {{a, b, static_cast<std::int64_t>(DotView::of(dot).precision)}, 0};
   }
 
+  // Once for all of a region, in front of the first of them.
   ValueId anew(ValueId v, ValueId before) {
+    const auto [made, is_new] = anew_.try_emplace({region_, v});
+    return is_new ? made->second = make_anew(v, before) : made->second;
+  }
+
+  ValueId make_anew(ValueId v, ValueId before) {
     Inst i = g_[v];
     std::swap(i.type.shape[0], i.type.shape[1]);
     if (i.op == Op::Broadcast) {
@@ -188,13 +206,16 @@ class Turning {
   }
 
   static constexpr std::int64_t wgmma_rows = 64;
-  static constexpr int most_anew = 64;  // operations that are made again for each who uses them
+  static constexpr int most_steps = 64;  // of what is made anew
 
   Program& l_;
   graph::Graph& g_;
   Analysis a_;
   std::vector<Facts> facts_;
+  graph::RegionId region_ = {};  // of who has something made anew
+  std::map<std::pair<graph::RegionId, ValueId>, ValueId> anew_ = {};
   std::set<ValueId> values_ = {}, consumers_ = {};  // of one turn
+  std::vector<ValueId> left_over_ = {};             // of the values
   std::set<ValueId> turned_ = {};                   // products that were consumers
 };
 
