@@ -1,6 +1,7 @@
 // What is computed of the elements of a product, one by one, takes their place in the product's
 // registers, where nobody asks for them any more: wgmma names the registers that it fills, and
-// values that live elsewhere would need as many again.
+// values that live elsewhere would need as many again. What a loop in a loop carries of what that
+// one carries is in the same registers, if nobody asks for the outer one meanwhile.
 //
 // Precondition: assign_layouts.
 #include <algorithm>
@@ -38,7 +39,85 @@ class Coalescing {
       if (d != nullptr && d->unit == Dot::Unit::wgmma && !d->accumulates)
         replace(list, i, d->result);
     }
+    for (std::size_t i = 0; i < list.size(); ++i)
+      if (hand_over(list, i)) --i;
   }
+
+  // ---- carries
+
+  // What the nest is a copy of; none: it computes something.
+  StorageId copied(const LoopNest& p) const {
+    if (!std::holds_alternative<Assign>(p.sink) || !p.redirects.empty()) return {};
+    const std::vector<Effect> reads = element_reads(l_, p);
+    if (reads.size() != 1 || reads[0].leaf != p.value ||
+        reads[0].map != identity_map(static_cast<int>(p.domain.size())))
+      return {};
+    return reads[0].storage;
+  }
+
+  // Has those who work on the copy that is made at `at` work on what is copied, where that is put
+  // back, as it is or element by element, behind all that read it. Says whether it does.
+  bool hand_over(Statements& list, std::size_t at) {
+    const LoopNest* const begin = std::get_if<LoopNest>(&list[at].what);
+    const StorageId outer = begin == nullptr ? StorageId() : copied(*begin);
+    const StorageId inner = outer ? storage_filled(begin->sink) : StorageId();
+    if (!outer || !can_share(inner, outer)) return false;
+    std::size_t end = at + 1;
+    while (end < list.size() && !touches_any(list[end], outer)) ++end;
+    const LoopNest* const back =
+        end < list.size() ? std::get_if<LoopNest>(&list[end].what) : nullptr;
+    if (back == nullptr || !takes_place(*back, inner, outer)) return false;
+    int touching = 0;
+    for (std::size_t k = at; k <= end; ++k) touching += count_touching(list[k], inner);
+    if (touching != count_touching(inner)) return false;
+    const bool is_moved = copied(*back) == inner;
+    if (is_moved) list.erase(list.begin() + static_cast<std::ptrdiff_t>(end));
+    list.erase(list.begin() + static_cast<std::ptrdiff_t>(at));
+    touches_ = {};
+    rename(list, inner, outer);
+    return true;
+  }
+
+  bool can_share(StorageId inner, StorageId outer) const {
+    const Storage &from = storage(outer), &to = storage(inner);
+    return inner != outer && from.in_registers() && to.in_registers() && !kept_.contains(inner) &&
+           !to.is_packed() && from.dtype == to.dtype &&
+           from.registers().layout == to.registers().layout;
+  }
+
+  // Whether the nest puts into `outer` nothing but what it computes of each element of `inner`.
+  bool takes_place(const LoopNest& p, StorageId inner, StorageId outer) const {
+    if (!std::holds_alternative<Assign>(p.sink) || storage_filled(p.sink) != outer ||
+        !p.redirects.empty())
+      return false;
+    const DimMap all = identity_map(static_cast<int>(p.domain.size()));
+    return std::ranges::all_of(register_reads(l_, p), [&](const Read& r) {
+      return r.storage != outer && (r.storage != inner || r.map == all);
+    });
+  }
+
+  bool touches_any(const Statement& s, StorageId storage) const {
+    return any_effect(
+        l_, s, [&](const Effect& e) { return e.storage == storage || e.replaces == storage; });
+  }
+
+  // Statements that read or fill it: this one and those in it; in all of the program.
+  int count_touching(const Statement& s, StorageId storage) const {
+    int count = touched(s).contains(storage) ? 1 : 0;
+    for_each_body(s, [&](const Statements& body) {
+      for (const Statement& inner : body) count += count_touching(inner, storage);
+    });
+    return count;
+  }
+  int count_touching(StorageId storage) const {
+    int count = 0;
+    for_each_list(l_, [&](const Statements& list) {
+      for (const Statement& s : list) count += count_touching(s, storage);
+    });
+    return count;
+  }
+
+  // ---- products
 
   // Elements of the product at `at`, by what stands behind it in the list.
   void replace(Statements& list, std::size_t at, StorageId result) {
@@ -91,10 +170,16 @@ class Coalescing {
     l_.storages[from].in = Inlined{};
     for (StorageId& s : l_.storage_of)
       if (s == from) s = to;
-    for (Statement& s : list)
+    rename_in(list, from, to);
+  }
+
+  static void rename_in(Statements& list, StorageId from, StorageId to) {
+    for (Statement& s : list) {
       for_each_name(s, [&](StorageId& named) {
         if (named == from) named = to;
       });
+      for_each_body(s, [&](Statements& body) { rename_in(body, from, to); });
+    }
   }
 
   // The storages that stand in a statement itself: of what its values read, those with a copy.

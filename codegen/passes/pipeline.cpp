@@ -171,13 +171,14 @@ class Pipelines {
         obstacle == nullptr && would_take_turns({&list, at}, by_turns, moved, needed);
     if (turns) take_turns(l_, *over.body, moved);
     const bool wanted = turns || (obstacle == nullptr && is_worth_a_producer(over));
-    std::map<std::size_t, int> slots = turns
-                                           ? slots_by_turns(by_turns, moved, list[at].at)
-                                           : slots_for(l_, over, moved, most_, wanted, list[at].at);
+    std::map<std::size_t, int> slots =
+        turns ? slots_by_turns(by_turns, moved, list[at].at)
+              : slots_for(l_, over, moved, most_, copied_for(over, wanted), wanted, list[at].at);
     std::erase_if(moved, [&](std::size_t i) { return slots.at(i) < 2; });
     if (moved.empty()) return 0;
     const RingId follows = wanted && !turns ? followed(*over.body, moved, slots) : RingId();
     const bool in_groups = fetched && !turns && (loops_around_ == 0 || wanted) &&
+                           trips(l_, over) >= slots.at(*moved.begin()) &&
                            (follows || (only_products(*over.body, moved) &&
                                         parts_of(*over.body, moved, slots, false).size() == 1));
     const RingId first_ring(static_cast<int>(l_.rings.size()));
@@ -287,7 +288,8 @@ class Pipelines {
   // As many for each, as all share them.
   std::map<std::size_t, int> slots_by_turns(const Over& over, const std::set<std::size_t>& moved,
                                             Location at) {
-    std::map<std::size_t, int> slots = slots_for(l_, over, {*moved.begin()}, most_, true, at);
+    std::map<std::size_t, int> slots =
+        slots_for(l_, over, {*moved.begin()}, most_, copied_for(over, true), true, at);
     const int of_each = slots.begin()->second;
     for (const std::size_t i : moved) slots[i] = of_each;
     return slots;
@@ -500,6 +502,13 @@ class Pipelines {
     if (fetches_in(produced_, *over.body)) return true;
     return by_wgmma && warpgroups == 2 && runs(over) > most_slots &&
            l_.most_held + least_beside_values <= registers;
+  }
+
+  // Iterations of the loop for which copies are made one behind the other: a producer goes on to
+  // those of the next iteration, or program, around it.
+  std::int64_t copied_for(const Over& over, bool has_producer) const {
+    if (!has_producer) return trips(l_, over);
+    return g_.persistent ? INT64_MAX : runs(over);
   }
 
   // Iterations of the loop in all those of the loops around it.

@@ -88,8 +88,8 @@ constexpr int most_blocks = 4;
 
 class Choice {
  public:
-  Choice(Program& l, const Over& over, int most, Location at)
-      : l_(l), over_(over), most_(most), at_(at) {}
+  Choice(Program& l, const Over& over, int most, std::int64_t iterations, Location at)
+      : l_(l), over_(over), most_(most), iterations_(iterations), at_(at) {}
 
   std::map<std::size_t, int> choose(const std::set<std::size_t>& moved, bool has_producer) {
     std::map<std::size_t, int> slots;
@@ -166,8 +166,8 @@ class Choice {
     const std::int64_t wanted =
         std::clamp(1 + cdiv(slot.fetched ? wanted_by_tma : wanted_bytes, slot.bytes * blocks),
                    fewest_slots, static_cast<std::int64_t>(most_slots));
-    const std::int64_t slots = std::min({wanted, std::max<std::int64_t>(fit, 2),
-                                         static_cast<std::int64_t>(most_), trips(l_, over_)});
+    const std::int64_t slots = std::min(
+        {wanted, std::max<std::int64_t>(fit, 2), static_cast<std::int64_t>(most_), iterations_});
     return static_cast<int>(std::max<std::int64_t>(slots, 1));
   }
 
@@ -190,6 +190,7 @@ class Choice {
   Program& l_;
   const Over& over_;
   const int most_;  // of which there is room
+  const std::int64_t iterations_;
   const Location at_;
 };
 
@@ -197,8 +198,8 @@ class Choice {
 
 std::map<std::size_t, int> slots_for(Program& l, const Over& over,
                                      const std::set<std::size_t>& copies, int most,
-                                     bool has_producer, Location at) {
-  return Choice(l, over, most, at).choose(copies, has_producer);
+                                     std::int64_t iterations, bool has_producer, Location at) {
+  return Choice(l, over, most, iterations, at).choose(copies, has_producer);
 }
 
 }  // namespace palladium::passes

@@ -41,9 +41,10 @@ std::int64_t trips(const Program& l, const Over& over);
 inline constexpr std::int64_t most_slots = 5;
 
 /// For copies of a loop, each by where it begins, how many slots they have: what somebody asked for
-/// and else what hides the latency of memory, at most so many. What cannot be is a remark.
+/// and else what hides the latency of memory, at most so many, and no more than iterations that are
+/// copied for one behind the other. What cannot be is a remark.
 std::map<std::size_t, int> slots_for(Program& l, const Over& over,
                                      const std::set<std::size_t>& copies, int most,
-                                     bool has_producer, Location at);
+                                     std::int64_t iterations, bool has_producer, Location at);
 
 }  // namespace palladium::passes
