@@ -25,6 +25,8 @@ constexpr Pass attempt[] = {
      "so does this: what products take decides what is staged"},
     {"turn_products", turn_products, Fact::none, Fact::none, Edits::graph,
      "behind who folds transposes into products: which are transposed?"},
+    {"divide_iterations", divide_iterations, Fact::none, Fact::none, Edits::graph,
+     "and behind who adds products: of what they multiply, how much has room?"},
     {"legalize_async_copies", legalize_async_copies, Fact::none, Fact::none, Edits::graph,
      "and this: what threads copy they load and store"},
     {"place_windows", place_windows, Fact::none, Fact::windows, Edits::nothing,

@@ -21,6 +21,7 @@ void move_slices(Program& l);
 void move_reshapes(Program& l);
 void legalize_dot_operands(Program& l);
 void turn_products(Program& l);
+void divide_iterations(Program& l);
 void legalize_async_copies(Program& l);
 void place_windows(Program& l);
 void swizzle_grid(Program& l);
