@@ -6,6 +6,7 @@
 #include "codegen/graph/packed.hpp"
 #include "codegen/layout/constructors.hpp"
 #include "codegen/layout/transfer.hpp"
+#include "codegen/passes/coordinates.hpp"
 #include "codegen/passes/layouts.hpp"
 #include "codegen/passes/register_slices.hpp"
 
@@ -72,13 +73,13 @@ double LayoutCosts::of_nest(const LoopNest& p, const std::vector<Effect>& elemen
     else if (reads_staged(l_, e.leaf))
       cost += 4 * registers * conflicts(e.leaf, e.map) / staged_width(e.leaf, e.map);
     else if (l_.storages[e.storage].in_shared())
-      cost += 4 * registers * shared_reads(e, l);
+      cost += 4 * registers * shared_reads(p, e, l);
   }
   return cost +
          std::visit(
              Overloaded{
                  [&](const Assign& to) { return assign_cost(to, l); },
-                 [&](const Stage& to) { return stage_cost(to.storage, l) + copy_cost(p, l); },
+                 [&](const Stage& to) { return stage_cost(p, to.storage, l) + copy_cost(p, l); },
                  [&](const Store& to) {
                    const ValueId ref = g_[to.inst].args[0];
                    const Window& w = l_.windows[l_.window_of[g_.base(ref)]];
@@ -88,8 +89,8 @@ double LayoutCosts::of_nest(const LoopNest& p, const std::vector<Effect>& elemen
                  [&](const Print&) { return 16 * registers; },
                  [&](const Fill& to) { return memory(l_.windows[to.window].root, all, true); },
                  [&](const Flush& to) { return memory(l_.windows[to.window].root, all, false); },
-                 [&](const Spill& to) { return stage_cost(to.storage, l); },
-                 [&](const Clear& to) { return stage_cost(to.storage, l); },
+                 [&](const Spill& to) { return stage_cost(p, to.storage, l); },
+                 [&](const Clear& to) { return stage_cost(p, to.storage, l); },
                  [&](const auto& fold) { return fold.cost(l_, l); }},
              p.sink);
 }
@@ -145,11 +146,15 @@ std::vector<ValueId> LayoutCosts::evaluated(const LoopNest& p) const {
   return all;
 }
 
-// Accesses of an element: of rows what a vector has of one, of columns what a bank waits for.
-double LayoutCosts::shared_reads(const Effect& e, const Layout& l) const {
+// Accesses of an element: of rows what a vector has of one, as often as a bank gives a word for
+// one, of columns what a bank waits for.
+double LayoutCosts::shared_reads(const LoopNest& p, const Effect& e, const Layout& l) const {
   if (reads_columns(e)) return model_.wavefronts(e.storage, e.map);
   const bool in_rows = is_opaque(e.map) || (!e.map.empty() && e.map.back() == l.rank() - 1);
-  return in_rows ? 1 / shared_vector(e.storage, l) : 1;
+  if (!in_rows) return 1;
+  const double vector = shared_vector(p, e.storage, l);
+  if (is_opaque(e.map)) return 1 / vector;
+  return model_.wavefronts(e.storage, e.map, static_cast<std::int64_t>(vector)) / vector;
 }
 
 // Of what lies in rows in shared memory, and is no window.
@@ -186,20 +191,17 @@ double LayoutCosts::copy_cost(const LoopNest& p, const Layout& l) const {
   return most / bytes + (bytes < least ? awaited : 0);
 }
 
-double LayoutCosts::stage_cost(StorageId storage, const Layout& l) const {
-  const double vector = shared_vector(storage, l);
+double LayoutCosts::stage_cost(const LoopNest& p, StorageId storage, const Layout& l) const {
+  const double vector = shared_vector(p, storage, l);
   const double waits =
       model_.wavefronts(storage, identity_map(l.rank()), static_cast<std::int64_t>(vector));
   return 4 * static_cast<double>(l.registers()) / vector * waits;
 }
 
-double LayoutCosts::shared_vector(StorageId storage, const Layout& l) const {
-  int v = 1;
-  for (std::size_t b = 0; b < l.reg.size() && l.reg[b] == (1u << b) &&
-                          (2 << b) * l_.storages[storage].dtype.bytes() <= 16;
-       ++b)
-    v = 2 << b;
-  return v;
+// Elements that move at once: no more than the nest has of everything that it moves.
+double LayoutCosts::shared_vector(const LoopNest& p, StorageId storage, const Layout& l) const {
+  const int most = std::max(1, 16 / l_.storages[storage].dtype.bytes());
+  return std::min(most, 1 << vector_bits(l_, p, l));
 }
 
 }  // namespace palladium::passes

@@ -39,13 +39,13 @@ class LayoutCosts {
                                          const Layout& l) const;
   std::optional<double> halves_cost(const LoopNest& p, const Layout& l, ValueId bytes) const;
   std::vector<ValueId> evaluated(const LoopNest& p) const;
-  double shared_reads(const Effect& e, const Layout& l) const;
+  double shared_reads(const LoopNest& p, const Effect& e, const Layout& l) const;
   double conflicts(ValueId load, const DimMap& map) const;
   int staged_width(ValueId load, const DimMap& map) const;
   double assign_cost(const Assign& to, const Layout& l) const;
   double copy_cost(const LoopNest& p, const Layout& l) const;
-  double stage_cost(StorageId storage, const Layout& l) const;
-  double shared_vector(StorageId storage, const Layout& l) const;
+  double stage_cost(const LoopNest& p, StorageId storage, const Layout& l) const;
+  double shared_vector(const LoopNest& p, StorageId storage, const Layout& l) const;
 
   const Program& l_;
   const graph::Graph& g_;

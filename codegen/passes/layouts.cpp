@@ -182,7 +182,10 @@ class Assignment {
     for (const Effect& e : elements) {
       v.turned = v.turned || costs_.reads_columns(e);
       if (e.window) note_view(g_[e.leaf].args[0]);
-      if (e.storage && reads_staged(l_, e.leaf)) note_share(p, g_[e.leaf].type.dtype, note);
+      if (e.storage && reads_staged(l_, e.leaf))
+        note_share(p, g_[e.leaf].type.dtype, note);
+      else if (e.storage && l_.storages[e.storage].in_shared())
+        note(16, l_.storages[e.storage].dtype);
     }
     if (const Stage* to = std::get_if<Stage>(&p.sink)) note(16, l_.storages[to->storage].dtype);
     if (const Clear* to = std::get_if<Clear>(&p.sink)) note(16, l_.storages[to->storage].dtype);
