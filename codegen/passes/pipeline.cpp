@@ -53,8 +53,9 @@ constexpr std::int64_t least_ahead = 3;
 
 class Pipelines {
  public:
-  Pipelines(Program& l, int most)
-      : l_(l), g_(l.graph), most_(most), given_(g_.bodies[0].num_stages) {}
+  // Of one slot the last `second` of a loop's fetches have another.
+  Pipelines(Program& l, int most, int second = 0)
+      : l_(l), g_(l.graph), most_(most), second_(second), given_(g_.bodies[0].num_stages) {}
 
   void run() {
     for (Body& b : l_.bodies) {
@@ -174,7 +175,10 @@ class Pipelines {
     std::map<std::size_t, int> slots =
         turns ? slots_by_turns(by_turns, moved, list[at].at)
               : slots_for(l_, over, moved, most_, copied_for(over, wanted), wanted, list[at].at);
-    std::erase_if(moved, [&](std::size_t i) { return slots.at(i) < 2; });
+    const bool of_one = most_ == 1 && fetched && trips(l_, over) > 1;
+    if (most_ < 2 && !of_one) tell_no_room(*over.body, moved);
+    if (of_one) give_second(slots);
+    if (!of_one) std::erase_if(moved, [&](std::size_t i) { return slots.at(i) < 2; });
     if (moved.empty()) return 0;
     const RingId follows = wanted && !turns ? followed(*over.body, moved, slots) : RingId();
     const bool in_groups = fetched && !turns && (loops_around_ == 0 || wanted) &&
@@ -189,7 +193,7 @@ class Pipelines {
       const int of_ring = slots.at(*part.begin());
       a.ring =
           turns && !ahead.empty() ? first_ring : add_ring(turns ? by_turns : over, part, of_ring);
-      a.iterations = of_ring - 1;
+      a.iterations = std::max(1, of_ring - 1);
       ahead.push_back(std::move(a));
     }
     const Location where = list[at].at;
@@ -245,6 +249,20 @@ class Pipelines {
         ring.empty_barriers = l_.add_barriers(a.ring, ring.slots);
     produced_[ahead[0].ring] = ahead;
     return true;
+  }
+
+  void give_second(std::map<std::size_t, int>& slots) const {
+    int left = second_;
+    for (auto copies = slots.rbegin(); copies != slots.rend() && left > 0; ++copies, --left)
+      copies->second = 2;
+  }
+
+  void tell_no_room(const Statements& body, const std::set<std::size_t>& moved) {
+    for (const std::size_t i : moved) {
+      const Copies made = copies_at(body, i);
+      for (std::size_t k = 0; k < made.size(); ++k)
+        tell_not_pipelined(l_, made.subspan(k, 1), "a block has no more shared memory");
+    }
   }
 
   // What the copies of a part need and are, for iterations to come.
@@ -432,9 +450,21 @@ class Pipelines {
     body = std::move(out);
     if (l_.rings[ahead[0].ring].empty_barriers) return;
     Statements next;
-    for (const Ahead& a : ahead) next.push_back({a, at});
+    for (const Ahead& a : ahead)
+      if (l_.rings[a.ring].slots > 1)
+        next.push_back({a, at});
+      else
+        body.insert(behind_step(body, a.ring), {a, at});
     body.insert(in_flight ? body.end() - 1 : body.begin(), std::make_move_iterator(next.begin()),
                 std::make_move_iterator(next.end()));
+  }
+
+  // The one slot of a ring is filled behind the step from it.
+  static Statements::iterator behind_step(Statements& body, RingId ring) {
+    return std::next(std::ranges::find_if(body, [&](const Statement& s) {
+      const Advance* const step = std::get_if<Advance>(&s.what);
+      return step != nullptr && step->ring == ring;
+    }));
   }
 
   // The loop without what a producer fetches for it: behind those that read the slot of a fetch the
@@ -567,7 +597,7 @@ class Pipelines {
 
   Program& l_;
   const graph::Graph& g_;
-  const int most_;  // slots
+  const int most_, second_;  // slots; fetches
   const int given_;
   int loops_around_ = 0;
   Statements* top_ = nullptr;          // of a body that a producer can fetch for
@@ -604,13 +634,18 @@ void build_pipelines(Program& l) {
   };
   Program best, built;
   if (fits(best, most)) return void(l = std::move(best));
-  // Of one slot there is no ring.
+  // Of one slot what is fetched has a ring, if the barriers have room.
   int fit = 1, too_many = most;
-  (void)fits(best, fit);
+  if (!fits(best, fit)) Pipelines(best = l, 0).run();
   while (too_many - fit > 1) {
     const int slots = fit + (too_many - fit) / 2;
     (fits(built, slots) ? fit : too_many) = slots;
     if (fit == slots) best = std::move(built);
+  }
+  for (int second = 1; fit == 1 && best.rings.size() > l.rings.size() + second; ++second) {
+    Pipelines(built = l, fit, second).run();
+    if (!fits_shared_memory(built)) break;
+    best = std::move(built);
   }
   l = std::move(best);
 }

@@ -96,12 +96,7 @@ class Choice {
     std::map<int, std::set<std::size_t>> copies;  // by what is given
     for (const std::size_t i : moved) copies[slots_given(l_, copies_at(*over_.body, i))].insert(i);
     if (most_ < 2) {
-      for (const std::size_t i : moved) {
-        slots[i] = 1;
-        const Copies made = copies_at(*over_.body, i);
-        for (std::size_t k = 0; k < made.size(); ++k)
-          tell_not_pipelined(l_, made.subspan(k, 1), "a block has no more shared memory");
-      }
+      for (const std::size_t i : moved) slots[i] = 1;
       return slots;
     }
     const std::int64_t taken = give_slots(copies, slots);

@@ -303,6 +303,8 @@ class SoftwarePipeline {
         if (!is_theirs) needed_.try_emplace(s, i);
       }
     }
+    if (std::ranges::any_of(late_rings_, [&](RingId r) { return r && l_.rings[r].slots == 1; }))
+      return "a block has room for one slot of what it reads";
     if (asks_for_iteration()) return "it depends on the number of the iteration";
     if (std::ranges::any_of(needed_, [&](const auto& n) { return bool(storage(n.first).ring()); }))
       return "it is made of what is fetched for the iteration";
