@@ -38,7 +38,8 @@ int widest_access(const Program& l, const LoopNest& p) {
     if (e.role == Effect::Role::value && (e.window || is_shared(l, e.storage))) {
       note(g[e.leaf].type.dtype);
       const bool along_rows =
-          !e.map.empty() && e.map.back() + 1 == static_cast<int>(p.domain.size());
+          is_opaque(e.map) ||
+          (!e.map.empty() && e.map.back() + 1 == static_cast<int>(p.domain.size()));
       if (along_rows) most = std::min(most, together(l, e.storage));
     }
   return std::min(16 / bytes, most);
