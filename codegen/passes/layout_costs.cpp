@@ -153,7 +153,8 @@ double LayoutCosts::shared_reads(const LoopNest& p, const Effect& e, const Layou
   const bool in_rows = is_opaque(e.map) || (!e.map.empty() && e.map.back() == l.rank() - 1);
   if (!in_rows) return 1;
   const double vector = shared_vector(p, e.storage, l);
-  if (is_opaque(e.map)) return 1 / vector;
+  const bool as_it_lies = !is_opaque(e.map) && l_.storage_of[e.leaf] == e.storage;
+  if (!as_it_lies) return 1 / vector;
   return model_.wavefronts(e.storage, e.map, static_cast<std::int64_t>(vector)) / vector;
 }
 
