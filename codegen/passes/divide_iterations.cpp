@@ -6,6 +6,9 @@
 // Precondition: legalize_dot_operands, behind which products say what they transpose. Where the
 // user says how many stages there are, they are of what he wrote.
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <ranges>
@@ -43,7 +46,6 @@ constexpr std::int64_t most_parts = 8;
 struct Operands {
   std::set<ValueId> loads = {};
   Checked copied = 0, computed = 0;  // bytes
-  std::int64_t parts = most_parts;   // that all of them have at most
 };
 
 class DividedIterations {
@@ -67,7 +69,9 @@ class DividedIterations {
   bool divide(ValueId loop, const std::map<ValueId, Accumulation>& added) {
     const LoopView view = LoopView::of(g_[loop]);
     if (view.step != 1 || !adds_up(view.body, added)) return false;
-    const std::int64_t parts = parts_of(view.body);
+    find_changing(view.body);
+    const bool any_number = known(view.low).value_or(-1) < 0;
+    const std::int64_t parts = parts_of(view.body, any_number);
     if (parts < 2 || !can_number(view, parts)) return false;
     const Location at = g_.location(loop);
     tell(at, parts, view.body);
@@ -84,6 +88,14 @@ class DividedIterations {
     }
     drop_left_over(view.body);
     return true;
+  }
+
+  // What is another in each iteration, whatever it adds up.
+  void find_changing(RegionId body) {
+    changing_ = {g_[body].params[0]};
+    for (const ValueId v : g_[body].insts)
+      if (std::ranges::any_of(g_[v].args, [&](ValueId x) { return changing_.contains(x); }))
+        changing_.insert(v);
   }
 
   // Operands of which parts are taken now.
@@ -117,15 +129,16 @@ class DividedIterations {
            std::ranges::all_of(r.yields, [&](ValueId y) { return sums.contains(y); });
   }
 
-  // Whether an i32 numbers all of the parts, and halves of numbers are numbers of iterations.
+  std::optional<std::int64_t> known(ValueId v) const {
+    if (g_[v].op != Op::Constant) return {};
+    return graph::to_int(i32, g_[v].attr.bits);
+  }
+
+  // Whether an i32 numbers all of the parts: of bounds that are computed, as it does the elements.
   bool can_number(const LoopView& loop, std::int64_t parts) const {
-    const auto known = [&](ValueId v) -> std::optional<std::int64_t> {
-      if (g_[v].op != Op::Constant) return {};
-      return graph::to_int(i32, g_[v].attr.bits);
-    };
-    const std::optional<std::int64_t> low = known(loop.low), high = known(loop.high);
-    if (high && *high > INT32_MAX / parts) return false;
-    return low ? *low >= 0 && *low <= INT32_MAX / parts : false;
+    return std::ranges::all_of(std::array{loop.low, loop.high}, [&](ValueId bound) {
+      return std::abs(known(bound).value_or(0)) <= INT32_MAX / parts;
+    });
   }
 
   void scale_bounds(ValueId loop, std::int64_t parts) {
@@ -150,8 +163,11 @@ class DividedIterations {
     const auto integer = [&](Op op, ValueId a, ValueId b) {
       return put({op, graph::Type::value(i32, {}), {}, {a, b}, {}}, at);
     };
+    const auto n = static_cast<std::uint64_t>(parts);
     const ValueId by = number(parts, at);
-    const ValueId whole = integer(Op::Div, counter, by);
+    const ValueId whole = std::has_single_bit(n)
+                              ? integer(Op::ShiftRight, counter, number(std::countr_zero(n), at))
+                              : integer(Op::Div, counter, by);
     const ValueId part = integer(Op::Sub, counter, integer(Op::Mul, whole, by));
     for (const ValueId v : insts) std::ranges::replace(g_[v].args, counter, whole);
     return part;
@@ -171,9 +187,11 @@ class DividedIterations {
       dot = v;
     }
     if (dot == graph::no_value || !added.contains(dot)) return;
-    for (const ValueId x : g_[dot].args)
+    for (const ValueId x : g_[dot].args) {
       if (g_[x].op != Op::Load || !changes_along(root_of(g_, x), axis)) return;
-    const std::int64_t parts = parts_of(a_.region[index(dot)]);
+      changing_.insert(x);
+    }
+    const std::int64_t parts = parts_of(a_.region[index(dot)], false);
     if (parts < 2) return;
     if (std::optional<Graph> divided = divide_products(g_, {.parts = static_cast<int>(parts)})) {
       tell(g_.location(dot), parts, a_.region[index(dot)]);
@@ -204,8 +222,8 @@ class DividedIterations {
   // ---- parts
 
   // The least number of parts with which shared memory holds what is to be copied; 1: the whole,
-  // or operands have no parts.
-  std::int64_t parts_of(RegionId region) const {
+  // or operands have no parts. `halved`: a power of two, by which any number is divided downwards.
+  std::int64_t parts_of(RegionId region, bool halved) const {
     const std::optional<Operands> all = operands_of(region);
     if (!all) return 1;
     const auto fits = [&](std::int64_t parts) {
@@ -214,8 +232,9 @@ class DividedIterations {
     };
     if (fits(1)) return 1;
     std::int64_t best = 1;
-    for (std::int64_t n = 2; n <= all->parts; ++n) {
-      if (!have_parts(region, n)) continue;
+    for (std::int64_t n = 2; n <= most_parts; ++n) {
+      const bool halves = std::has_single_bit(static_cast<std::uint64_t>(n));
+      if ((halved && !halves) || !have_parts(region, n)) continue;
       best = n;
       if (fits(n)) break;
     }
@@ -253,10 +272,12 @@ class DividedIterations {
     return graph::element_count(g_[v].type.shape) * std::int64_t{g_[v].type.dtype.bytes()};
   }
 
-  // The loads of which a part gives a part of the value along the dimension.
+  // The loads, another in each iteration, of which a part gives a part of the value along the
+  // dimension.
   bool find_loads(ValueId v, std::size_t k, std::set<ValueId>& loads) const {
     const Inst& i = g_[v];
-    if (i.op == Op::Load) return is_read_only(v) && (loads.insert(v), true);
+    if (i.op == Op::Load)
+      return changing_.contains(v) && is_read_only(v) && (loads.insert(v), true);
     if (i.op == Op::Constant) return true;
     if (i.op == Op::Broadcast) {
       const std::optional<std::size_t> from = broadcast_from(i, k);
@@ -359,6 +380,7 @@ class DividedIterations {
   Graph& g_;
   const Analysis a_;
   Part part_ = {};
+  std::set<ValueId> changing_ = {};
   std::map<std::pair<ValueId, std::size_t>, ValueId> known_ = {};
   ValueId before_ = graph::no_value;  // the instruction in front of which others are added
 };

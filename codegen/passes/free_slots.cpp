@@ -227,8 +227,8 @@ class Releases {
     return g != nullptr ? g->ring : RingId();
   }
 
-  // Of two slots the other one would be filled too late.
-  static bool is_worth_waiting(const Ring& r) { return r.unrolled || r.slots > 2; }
+  // Of two slots the other one would be filled too late; of one there is none.
+  static bool is_worth_waiting(const Ring& r) { return r.slots > 1 && (r.unrolled || r.slots > 2); }
 
   static bool is_step(const Statement& s, RingId ring) {
     const Advance* const step = std::get_if<Advance>(&s.what);

@@ -181,8 +181,9 @@ class Pipelines {
     if (!of_one) std::erase_if(moved, [&](std::size_t i) { return slots.at(i) < 2; });
     if (moved.empty()) return 0;
     const RingId follows = wanted && !turns ? followed(*over.body, moved, slots) : RingId();
-    const bool in_groups = fetched && !turns && (loops_around_ == 0 || wanted) &&
-                           trips(l_, over) >= slots.at(*moved.begin()) &&
+    const int of_first = slots.at(*moved.begin());
+    const bool in_groups = fetched && !turns && (loops_around_ == 0 || wanted) && of_first > 1 &&
+                           trips(l_, over) >= of_first &&
                            (follows || (only_products(*over.body, moved) &&
                                         parts_of(*over.body, moved, slots, false).size() == 1));
     const RingId first_ring(static_cast<int>(l_.rings.size()));
