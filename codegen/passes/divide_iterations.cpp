@@ -6,9 +6,6 @@
 // Precondition: legalize_dot_operands, behind which products say what they transpose. Where the
 // user says how many stages there are, they are of what he wrote.
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cstdlib>
 #include <map>
 #include <optional>
 #include <ranges>
@@ -19,6 +16,7 @@
 #include "codegen/base/checked.hpp"
 #include "codegen/base/format.hpp"
 #include "codegen/graph/builder.hpp"
+#include "codegen/graph/cost.hpp"
 #include "codegen/graph/transform.hpp"
 #include "codegen/passes/accumulators.hpp"
 #include "codegen/passes/analysis.hpp"
@@ -70,13 +68,11 @@ class DividedIterations {
     const LoopView view = LoopView::of(g_[loop]);
     if (view.step != 1 || !adds_up(view.body, added)) return false;
     find_changing(view.body);
-    const bool any_number = known(view.low).value_or(-1) < 0;
-    const std::int64_t parts = parts_of(view.body, any_number);
-    if (parts < 2 || !can_number(view, parts)) return false;
+    const std::int64_t parts = parts_of(view.body);
+    if (parts < 2 || graph::trips(g_, loop).value_or(0) > INT32_MAX / parts) return false;
     const Location at = g_.location(loop);
     tell(at, parts, view.body);
-    scale_bounds(loop, parts);
-    part_ = {.parts = parts, .number = renumber(view.body, parts, at)};
+    part_ = {.parts = parts, .number = renumber(loop, parts, at)};
     known_.clear();
     for (const ValueId v : std::vector(g_[view.body].insts)) {
       if (g_[v].op != Op::Dot) continue;
@@ -129,47 +125,28 @@ class DividedIterations {
            std::ranges::all_of(r.yields, [&](ValueId y) { return sums.contains(y); });
   }
 
-  std::optional<std::int64_t> known(ValueId v) const {
-    if (g_[v].op != Op::Constant) return {};
-    return graph::to_int(i32, g_[v].attr.bits);
-  }
-
-  // Whether an i32 numbers all of the parts: of bounds that are computed, as it does the elements.
-  bool can_number(const LoopView& loop, std::int64_t parts) const {
-    return std::ranges::all_of(std::array{loop.low, loop.high}, [&](ValueId bound) {
-      return std::abs(known(bound).value_or(0)) <= INT32_MAX / parts;
-    });
-  }
-
-  void scale_bounds(ValueId loop, std::int64_t parts) {
+  // Parts are numbered from 0; who asks for the number of the iteration gets that of the one that
+  // is divided. Gives the number of the part in that.
+  ValueId renumber(ValueId loop, std::int64_t parts, Location at) {
+    const LoopView view = LoopView::of(g_[loop]);
+    const std::optional<std::int64_t> trips = graph::trips(g_, loop);
+    const ValueId low = view.low, high = view.high;
     before_ = loop;
-    const ValueId by = number(parts, g_.location(loop));
-    for (const std::size_t bound : {0, 1}) {
-      const Inst& given = g_[g_[loop].args[bound]];
-      g_[loop].args[bound] =
-          given.op == Op::Constant
-              ? number(graph::to_int(i32, given.attr.bits) * parts, g_.location(loop))
-              : put({Op::Mul, graph::Type::value(i32, {}), {}, {g_[loop].args[bound], by}, {}},
-                    g_.location(loop));
-    }
-  }
+    const ValueId all =
+        trips
+            ? number(*trips * parts, at)
+            : integer(Op::Mul, integer(Op::Max, integer(Op::Sub, high, low, at), number(0, at), at),
+                      number(parts, at), at);
+    g_[loop].args[0] = number(0, at);
+    g_[loop].args[1] = all;
 
-  // Who asks for the number of the iteration gets that of the one that is divided. Gives the
-  // number of the part.
-  ValueId renumber(RegionId body, std::int64_t parts, Location at) {
-    const ValueId counter = g_[body].params[0];
-    const std::vector<ValueId> insts = g_[body].insts;
+    const ValueId counter = g_[view.body].params[0];
+    const std::vector<ValueId> insts = g_[view.body].insts;
     before_ = insts[0];
-    const auto integer = [&](Op op, ValueId a, ValueId b) {
-      return put({op, graph::Type::value(i32, {}), {}, {a, b}, {}}, at);
-    };
-    const auto n = static_cast<std::uint64_t>(parts);
-    const ValueId by = number(parts, at);
-    const ValueId whole = std::has_single_bit(n)
-                              ? integer(Op::ShiftRight, counter, number(std::countr_zero(n), at))
-                              : integer(Op::Div, counter, by);
-    const ValueId part = integer(Op::Sub, counter, integer(Op::Mul, whole, by));
-    for (const ValueId v : insts) std::ranges::replace(g_[v].args, counter, whole);
+    const ValueId by = number(parts, at), whole = integer(Op::Div, counter, by, at),
+                  part = integer(Op::Sub, counter, integer(Op::Mul, whole, by, at), at),
+                  iteration = integer(Op::Add, low, whole, at);
+    for (const ValueId v : insts) std::ranges::replace(g_[v].args, counter, iteration);
     return part;
   }
 
@@ -191,7 +168,7 @@ class DividedIterations {
       if (g_[x].op != Op::Load || !changes_along(root_of(g_, x), axis)) return;
       changing_.insert(x);
     }
-    const std::int64_t parts = parts_of(a_.region[index(dot)], false);
+    const std::int64_t parts = parts_of(a_.region[index(dot)]);
     if (parts < 2) return;
     if (std::optional<Graph> divided = divide_products(g_, {.parts = static_cast<int>(parts)})) {
       tell(g_.location(dot), parts, a_.region[index(dot)]);
@@ -222,8 +199,8 @@ class DividedIterations {
   // ---- parts
 
   // The least number of parts with which shared memory holds what is to be copied; 1: the whole,
-  // or operands have no parts. `halved`: a power of two, by which any number is divided downwards.
-  std::int64_t parts_of(RegionId region, bool halved) const {
+  // or operands have no parts.
+  std::int64_t parts_of(RegionId region) const {
     const std::optional<Operands> all = operands_of(region);
     if (!all) return 1;
     const auto fits = [&](std::int64_t parts) {
@@ -233,8 +210,7 @@ class DividedIterations {
     if (fits(1)) return 1;
     std::int64_t best = 1;
     for (std::int64_t n = 2; n <= most_parts; ++n) {
-      const bool halves = std::has_single_bit(static_cast<std::uint64_t>(n));
-      if ((halved && !halves) || !have_parts(region, n)) continue;
+      if (!have_parts(region, n)) continue;
       best = n;
       if (fits(n)) break;
     }
@@ -346,6 +322,9 @@ class DividedIterations {
 
   // ---- instructions
 
+  ValueId integer(Op op, ValueId a, ValueId b, Location at) {
+    return put({op, graph::Type::value(i32, {}), {}, {a, b}, {}}, at);
+  }
   ValueId number(std::int64_t n, Location at) {
     return put({Op::Constant, graph::Type::value(i32, {}), {{}, graph::to_bits(i32, n)}, {}, {}},
                at);

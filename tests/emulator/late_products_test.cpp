@@ -1,5 +1,6 @@
 // Loops in which products are made of what is computed of others, of which an iteration leaves some
 // for the next one: interpreter and emulator agree, races on, for any number of iterations.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -61,7 +62,8 @@ std::string wrong(const graph::Graph& g, const test::Call& call,
   return "";
 }
 
-std::string problem_of(const LateProducts& p, const graph::Graph& g, std::uint64_t seed) {
+std::string problem_of(const LateProducts& p, const graph::Graph& g, std::uint64_t seed,
+                       const cuda::Options& options) {
   Random random(seed);
   const test::Call call = small_call(g, random);
   std::vector<std::vector<float>> arrays;
@@ -76,10 +78,10 @@ std::string problem_of(const LateProducts& p, const graph::Graph& g, std::uint64
   run_interpreter(g, a);
   if (const std::string why = wrong(g, a, expected); !why.empty()) return "interpreter: " + why;
   if (is_wanted(Target::emulator)) {
-    run_emulator(g, {.compute_capability = 90}, b);
+    run_emulator(g, options, b);
     if (const std::string why = wrong(g, b, expected); !why.empty()) return "emulator: " + why;
   }
-  if (has_gpu()) {
+  if (has_gpu() && options.most_shared_bytes == INT64_MAX) {
     test::Call c = call;
     run_gpu(g, c);
     if (const std::string why = wrong(g, c, expected); !why.empty()) return "GPU: " + why;
@@ -91,13 +93,15 @@ bool is_rotated(const lowered::Program& l) {
   return lowered::to_text(l).find("first iteration") != std::string::npos;
 }
 
-/// Whether it was rotated; nothing if no program has so much room.
-std::optional<bool> check(const LateProducts& p, std::uint64_t seed) {
+/// The program; nothing if none has so much room.
+std::optional<lowered::Program> check(const LateProducts& p, std::uint64_t seed,
+                                      const cuda::Options& options = {.compute_capability = 90}) {
   INFO(p.text());
+  CAPTURE(options.most_shared_bytes);
   const graph::Graph g = p.graph();
   std::optional<lowered::Program> l;
   try {
-    l = cuda::lower(g, {.compute_capability = 90});
+    l = cuda::lower(g, options);
   } catch (const CompileError& e) {
     const std::string why = e.what();
     CHECK((why.find("choose") != why.npos ? "" : why) == "");
@@ -107,8 +111,16 @@ std::optional<bool> check(const LateProducts& p, std::uint64_t seed) {
   if (protocol.verdict == lowered::Protocol::Verdict::counterexample)
     FAIL_CHECK(lowered::to_text(protocol));
   for (const std::string& found : unpinned_registers(cuda::emit(*l).text)) FAIL_CHECK(found);
-  CHECK(problem_of(p, g, seed) == "");
-  return is_rotated(*l);
+  CHECK(problem_of(p, g, seed, options) == "");
+  return l;
+}
+
+std::int64_t shared_bytes(const LateProducts& p) {
+  try {
+    return cuda::lower(p.graph(), {.compute_capability = 90}).shared_bytes;
+  } catch (const CompileError&) {
+    return 0;
+  }
 }
 
 // ---- kernels as users write them
@@ -176,12 +188,37 @@ TEST_CASE("drawn loops of products that are made of others give what plain loops
   int rotated = 0, refused = 0, all = 0;
   for_seeds(1, is_full() ? 500 : 40, [&](std::uint64_t seed) {
     Random random(seed);
-    const std::optional<bool> is = check(LateProducts::drawn(random), seed);
+    const std::optional<lowered::Program> l = check(LateProducts::drawn(random), seed);
     ++all;
-    rotated += is == true;
-    refused += !is;
+    rotated += l && is_rotated(*l);
+    refused += !l;
   });
   CAPTURE(rotated, refused, all);
   CHECK(refused * 4 <= all);
   CHECK(rotated * 4 >= all);
+}
+
+TEST_CASE("drawn loops of products agree in shared memory of any size, with slots for few") {
+  int one_slot = 0, both = 0, all = 0;
+  for_seeds(3001, is_full() ? 400 : 40, [&](std::uint64_t seed) {
+    Random random(seed);
+    const LateProducts p = LateProducts::drawn(random);
+    const std::int64_t whole = shared_bytes(p);
+    if (whole == 0) return;
+    const std::optional<lowered::Program> l =
+        check(p, seed,
+              {.compute_capability = 90,
+               .most_shared_bytes = random.between(whole * 3 / 10, whole) / 16 * 16});
+    const auto has = [&](bool of_one) {
+      return l && std::ranges::any_of(l->rings, [&](const lowered::Ring& r) {
+               return r.fetched && (r.slots == 1) == of_one;
+             });
+    };
+    ++all;
+    one_slot += has(true);
+    both += has(true) && has(false);
+  });
+  CAPTURE(one_slot, both, all);
+  CHECK(one_slot * 5 >= all);
+  CHECK(both > 0);
 }
