@@ -185,7 +185,7 @@ class Assignment {
       if (e.storage && reads_staged(l_, e.leaf))
         note_share(p, g_[e.leaf].type.dtype, note);
       else if (e.storage && l_.storages[e.storage].in_shared())
-        note(16, l_.storages[e.storage].dtype);
+        for (const int bytes : {16, 8}) note(bytes, l_.storages[e.storage].dtype);
     }
     if (const Stage* to = std::get_if<Stage>(&p.sink)) note(16, l_.storages[to->storage].dtype);
     if (const Clear* to = std::get_if<Clear>(&p.sink)) note(16, l_.storages[to->storage].dtype);
