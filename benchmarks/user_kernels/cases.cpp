@@ -68,6 +68,11 @@ void add_matmuls(std::vector<Case>& all) {
     p.trans_b = true;
     add("128_" + name + "_trans_b", p, 380, "matmul_128_trans_b");
   }
+  // Of which shared memory holds no three iterations.
+  add("256_carry_deep", {.tile = {128, 256, 128}}, 182, "matmul_256");
+  add("256_regs_deep", {.tile = {128, 256, 128}, .sum = Sum::registers}, 310, "matmul_256");
+  add("128_carry_deep", {.tile = {128, 128, 256}}, 380, "matmul_128");
+  add("128_output_deep", {.tile = {128, 128, 256}, .sum = Sum::output}, 620, "matmul_128");
   for (const bool wants_symbols : {false, true}) {
     MaskedMatmul p{.tile = square};
     if (wants_symbols) p.m = dim("m", eights), p.n = dim("n", eights), p.k = dim("k", eights);
@@ -194,6 +199,7 @@ void add_attention(std::vector<Case>& all) {
                      [=] { return attention_dkv(backward, turned); }, backward_most, peer, "sm_90a",
                      2});
   }
+  for (const std::int64_t d : {192, 256}) add(std::to_string(d) + "_full", {.d = d}, 0, "");
   add("128_window", {.window = 1024}, 2000, "attention_128_window");
   add("128_bias", {.bias = true}, 0, "attention_128_bias");
   add("128_soft_cap", {.soft_cap = 30}, 0, "attention_128_soft_cap");

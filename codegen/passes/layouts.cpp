@@ -182,12 +182,15 @@ class Assignment {
     for (const Effect& e : elements) {
       v.turned = v.turned || costs_.reads_columns(e);
       if (e.window) note_view(g_[e.leaf].args[0]);
-      if (e.storage && reads_staged(l_, e.leaf))
-        note_share(p, g_[e.leaf].type.dtype, note);
-      else if (e.storage && l_.storages[e.storage].in_shared())
-        for (const int bytes : {16, 8}) note(bytes, l_.storages[e.storage].dtype);
+      if (e.storage && reads_staged(l_, e.leaf)) note_share(p, g_[e.leaf].type.dtype, note);
     }
-    if (const Stage* to = std::get_if<Stage>(&p.sink)) note(16, l_.storages[to->storage].dtype);
+    if (const Stage* to = std::get_if<Stage>(&p.sink)) {
+      note(16, l_.storages[to->storage].dtype);
+      for (const Effect& e : elements)  // of what is narrowed on its way
+        if (e.storage && l_.storages[e.storage].in_shared() && !reads_staged(l_, e.leaf) &&
+            l_.storages[e.storage].dtype.bytes() > l_.storages[to->storage].dtype.bytes())
+          note(16, l_.storages[e.storage].dtype);
+    }
     if (const Clear* to = std::get_if<Clear>(&p.sink)) note(16, l_.storages[to->storage].dtype);
     if (const Store* to = std::get_if<Store>(&p.sink)) note_view(g_[to->inst].args[0]);
     if (const Update* to = std::get_if<Update>(&p.sink)) note_view(g_[to->inst].args[0]);

@@ -53,7 +53,111 @@ void check(const Product& p, int compute_capability) {
   CHECK(on_all_targets(g, {}, compute_capability) == "");
 }
 
+/// A sum of products whose step of K has room in shared memory less than three times.
+struct DeepSum {
+  enum class Of { plain, relu, bytes, rows } left = Of::plain;
+  DType dtype = f16;
+  std::int64_t m = 128, n = 64, step = 256, steps = 3;
+  int products = 1;
+  bool by_axis = false, persistent = false, from_array = false;
+};
+
+Value left_of(const DeepSum& p, Ref a, Ref scale, const Slice& k) {
+  const Value x = a[{_, k}];
+  if (p.left == DeepSum::Of::relu) return maximum(x, 0.0f);
+  if (p.left == DeepSum::Of::bytes) return x.astype(p.dtype);
+  if (p.left == DeepSum::Of::rows) return x * broadcast_to(scale[{_, ds(0, 1)}], {p.m, p.step});
+  return x;
+}
+
+// Of a [m, k], b [products, k, n] and scale [m, 8], which begins at the iteration that `from` says.
+graph::Graph graph_of(const DeepSum& p) {
+  const std::int64_t k = p.step * p.steps;
+  const auto add = [=](Ref a, Ref b, Ref scale, const Slice& now, int product, Value sum) {
+    return sum + dot(left_of(p, a, scale, now), b[{product, now, _}]);
+  };
+  const auto body = [=](Ref a, Ref b, Ref scale, Ref from, Ref o, Ref more) {
+    const Value z = zeros({p.m, p.n}, f32);
+    const auto now = [&](Index i) { return ds(i * p.step, p.step); };
+    const Value first = p.from_array ? from[0] : Value(0).astype(i32);
+    if (p.products == 1) {
+      o[_] = loop(
+          first, p.steps, [&](Index i, Value s) { return add(a, b, scale, now(i), 0, s); }, z);
+      more[_] = z;
+      return;
+    }
+    const auto [x, y] = loop(
+        first, p.steps,
+        [&](Index i, Value s, Value t) {
+          return carry(add(a, b, scale, now(i), 0, s), add(a, b, scale, now(i), 1, t));
+        },
+        z, z);
+    o[_] = x;
+    more[_] = y;
+  };
+  return traced(body,
+                {.name = "deep_sum",
+                 .out_type = {ShapeDtype{{p.m, p.n}, f32}, ShapeDtype{{p.m, p.n}, f32}},
+                 .compiler_params = {.persistent = p.persistent}},
+                {array({p.m, k}, p.left == DeepSum::Of::bytes ? i8 : p.dtype),
+                 array({p.products, k, p.n}, p.dtype), array({p.m, 8}, p.dtype), array({1}, i32)});
+}
+
+// The same along an axis of the grid, of one product.
+graph::Graph graph_by_axis(const DeepSum& p) {
+  const std::int64_t k = p.step * p.steps;
+  const BlockSpec a{{p.m, p.step},
+                    [](Index i, Index l) {
+                      return Indices{i, l};
+                    }},
+      b{{p.step, p.n},
+        [](Index, Index l) {
+          return Indices{l, 0};
+        }},
+      o{{p.m, p.n}, [](Index i, Index) {
+          return Indices{i, 0};
+        }};
+  return traced(
+      [=](Ref x, Ref y, Ref sum) {
+        when(program_id(1) == 0, [&] { sum[_] = zeros({p.m, p.n}, f32); });
+        sum[_] = Value(sum[_]) + dot(x[_], y[_]);
+      },
+      {.name = "deep_sum",
+       .out_type = {{2 * p.m, p.n}, f32},
+       .grid = {2, p.steps},
+       .in_specs = {a, b},
+       .out_specs = {o},
+       .compiler_params = {.dimension_semantics = {parallel, sequential},
+                           .persistent = p.persistent}},
+      {array({2 * p.m, k}, p.dtype), array({k, p.n}, p.dtype)});
+}
+
+void check(const DeepSum& p, int compute_capability) {
+  CAPTURE(compute_capability, p.dtype.name(), p.step, p.steps, p.products, static_cast<int>(p.left),
+          p.by_axis, p.persistent, p.from_array);
+  const graph::Graph g = p.by_axis ? graph_by_axis(p) : graph_of(p);
+  CHECK_THAT(remarks(g, compute_capability), ContainsSubstring("iterations go through K in"));
+  CHECK(on_all_targets(g, {}, compute_capability) == "");
+}
+
 }  // namespace
+
+TEST_CASE("iterations of sums that have no room three times go through K in parts, and agree") {
+  using enum DeepSum::Of;
+  for (const std::int64_t steps : {1, 2, 5}) {
+    check({.step = 512, .steps = steps}, 90);
+    check({.step = 384, .steps = steps, .products = 2}, 90);
+    check({.step = 512, .steps = steps, .by_axis = true}, 90);
+  }
+  check({.dtype = bf16, .n = 128, .step = 256, .persistent = true}, 90);
+  check({.step = 512, .by_axis = true, .persistent = true}, 90);
+  check({.left = relu, .step = 512}, 90);
+  check({.left = bytes, .step = 512}, 90);
+  check({.left = rows, .dtype = bf16, .step = 512}, 90);
+  check({.step = 512, .from_array = true}, 90);
+  check({.n = 128, .step = 256}, 80);
+  check({.left = relu, .n = 128, .step = 128}, 86);
+}
 
 TEST_CASE("products of which a block has no room for the operands take them by parts of K") {
   for (const bool trans_a : {false, true})
