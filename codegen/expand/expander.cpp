@@ -173,11 +173,19 @@ bool is_elected(const lowered::Statement& s) {
          std::holds_alternative<lowered::Copy>(s.what);
 }
 
+// Of these, what ends in a group of what is sent.
+bool is_sent(const lowered::Statement& s) {
+  const auto* const copy = std::get_if<lowered::Copy>(&s.what);
+  return std::holds_alternative<lowered::Close>(s.what) || (copy != nullptr && !copy->completes);
+}
+
 // Where it ends what one thread does together.
-std::size_t end_of_elected(std::span<const lowered::Statement> list, std::size_t at) {
+std::size_t end_of_elected(std::span<const lowered::Statement> list, std::size_t at,
+                           bool sends_apart) {
   std::size_t end = at;
   while (end < list.size() && is_elected(list[end]) &&
-         (end == at || !std::holds_alternative<lowered::Arrive>(list[end].what)))
+         (end == at || !std::holds_alternative<lowered::Arrive>(list[end].what)) &&
+         (!sends_apart || is_sent(list[end]) == is_sent(list[at])))
     ++end;
   return end;
 }
@@ -222,9 +230,10 @@ void Expander::expand_list(std::span<const lowered::Statement> list) {
       i += done != nullptr ? 2 : 1;
       continue;
     }
-    const std::size_t end = end_of_elected(list, i);
+    const std::size_t end = end_of_elected(list, i, sends_by_warpgroups_);
     const bool elects = end > i && !is_one_thread_;
-    if (elects) b_.open(thread::If{elected(), {}});
+    const bool of_each = sends_by_warpgroups_ && end > i && is_sent(list[i]);
+    if (elects) b_.open(thread::If{of_each ? elected_of_warpgroup() : elected(), {}});
     for (const std::size_t last = std::max(end, i + 1); i < last; ++i) {
       b_.statement(list[i].id.number());
       std::visit([this](const auto& what) { expand_one(what); }, list[i].what);
@@ -239,6 +248,9 @@ void Expander::expand_one(const lowered::Sync& s) {
   case lowered::Sync::Of::program: return sync();
   case lowered::Sync::Of::block: return b_.add(thread::Call{.function = Row::block_sync});
   case lowered::Sync::Of::cluster: return b_.add(thread::Call{.function = Row::cluster_sync});
+  case lowered::Sync::Of::warpgroup:
+    return b_.add(thread::Call{.function = Row::warpgroup_sync_in,
+                               .templates = {std::int64_t{l_.num_warps}}});
   }
 }
 void Expander::expand_one(const lowered::EnterWindow& w) { enter_window(w.window); }

@@ -268,6 +268,8 @@ class Expander {
   void declare_tensor_maps();
   void begin_fetches();
   ExprId elected();
+  /// One thread of each warpgroup of a wide program.
+  ExprId elected_of_warpgroup();
   ExprId elected_of_block();
   void test(const lowered::Wait& w, ExprId address, ExprId phase, ExprId slot);
   void expand_one(const lowered::Copy& c);
@@ -398,6 +400,7 @@ class Expander {
   ExprId lane() { return b_.let_once("lane", false, e_.call(Row::lane, u32, {})); }
 
   const lowered::Program& l_;
+  const bool sends_by_warpgroups_ = lowered::sends_by_warpgroups(l_);
   const graph::Graph& g_;
   thread::Program p_;
   Exprs& e_;

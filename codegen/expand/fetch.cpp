@@ -124,6 +124,11 @@ ExprId Expander::elected() {
   return e_.all({first, e_.call(Row::elect_one, bool_, {})});
 }
 
+ExprId Expander::elected_of_warpgroup() {
+  const ExprId first = e_.plain(Operator::equal, warp_, number(0), bool_);
+  return e_.all({first, e_.call(Row::elect_one, bool_, {})});
+}
+
 ExprId Expander::elected_of_block() {
   const ExprId first = e_.plain(Operator::equal, warp_, number(0), bool_);
   const ExprId elects = l_.machine.has_tma() ? e_.call(Row::elect_one, bool_, {})
@@ -312,6 +317,16 @@ void Expander::for_each_matrix(const lowered::Copy& c, const Storage& s,
   }
 }
 
+namespace {
+
+std::int64_t rows_of(const lowered::TensorBox& box) {
+  std::int64_t rows = 1;
+  for (std::size_t d = 0; d + 1 < box.box.size(); ++d) rows *= box.box[d];
+  return rows;
+}
+
+}  // namespace
+
 // Boxes side by side, and one below the other, make up what is copied: copy(at, offset) with the
 // place of each in the array, and the bytes before it. What has no panels is rows, whole ones.
 template <class F>
@@ -327,8 +342,7 @@ void Expander::for_each_box(const lowered::Copy& c, StorageId storage, F&& copy)
   const std::vector<ExprId> origin = part_origin(c, box_origin(access));
   if (s.shared().swizzle == 0) return for_each_run(g_[access], origin, box, parts, copy);
   const std::int64_t swizzle = s.shared().swizzle, columns = swizzle / s.dtype.bytes();
-  std::int64_t rows = 1;
-  for (std::size_t d = 0; d + 1 < box.box.size(); ++d) rows *= box.box[d];
+  const std::int64_t rows = rows_of(box);
   // What is copied by hand may be a part, and several matrices.
   const bool by_hand = graph::is_async_op(g_[access].op);
   const Extents& all = by_hand ? g_[g_[access].args[0]].type.shape : s.shape;
@@ -337,12 +351,15 @@ void Expander::for_each_box(const lowered::Copy& c, StorageId storage, F&& copy)
   const bool by_panels = is_of_panels(c);
   const std::int64_t all_rows = all[0] / (by_panels ? 1 : parts);
   const std::int64_t all_columns = all[1] / (by_panels ? parts : 1);
+  const bool apart = s.shared().by_warpgroups;
   const std::size_t rows_at = rows < all_rows ? dimension_in_array(access, box, 0) : 0;
+  const Affine own = apart ? Affine::term(e_.as(i32, warpgroup_), rows) : Affine();
+  const std::int64_t step = apart ? rows * (l_.num_warps / 4) : rows;
   for (std::int64_t column = 0; column < all_columns; column += columns)
-    for (std::int64_t row = 0; row < all_rows; row += rows) {
+    for (std::int64_t row = 0; row < all_rows; row += step) {
       std::vector<ExprId> at = origin;
       at[0] = e_.sum(e_.affine(at[0]) + Affine(column));
-      at[rows_at] = e_.sum(e_.affine(at[rows_at]) + Affine(row));
+      at[rows_at] = e_.sum(e_.affine(at[rows_at]) + Affine(row) + own);
       copy(std::move(at), column / columns * panel + row * swizzle);
     }
 }
@@ -363,8 +380,13 @@ void Expander::expand_one(const lowered::Copy& c) {
     for_each_box(c, shared.storage, [&](std::vector<ExprId> at, std::int64_t offset) {
       const Affine shown =
           shared.view == graph::no_value ? Affine() : view_bytes(shared.view, c.of);
-      const ExprId place =
-          e_.sum(Affine::term(place_address(shared)) + shown + part_bytes(c) + Affine(offset), u32);
+      const lowered::Storage& s = l_.storages[shared.storage];
+      const Affine own =
+          s.is_by_warpgroups()
+              ? Affine::term(warpgroup_, rows_of(l_.tensor_boxes[c.box]) * s.shared().swizzle)
+              : Affine();
+      const ExprId place = e_.sum(
+          Affine::term(place_address(shared)) + shown + part_bytes(c) + own + Affine(offset), u32);
       if (c.completes) return load_box(c, place, std::move(at));
       const ExprId map = e_.variable(tensor_maps_[c.box]);
       thread::Call call{.function = Row::tma_store, .args = {map, place}, .at = std::move(at)};
@@ -573,7 +595,8 @@ void Expander::expand_one(const lowered::WaitGroup& w) {
     }
     return;
   case device::Completion::bulk_group:
-    if (!is_one_thread_) b_.open(thread::If{elected(), {}});
+    if (!is_one_thread_)
+      b_.open(thread::If{sends_by_warpgroups_ ? elected_of_warpgroup() : elected(), {}});
     wait(w.written ? Row::bulk_wait : Row::bulk_wait_read);
     return is_one_thread_ ? void() : b_.close();
   default: wait(Row::cp_async_wait);

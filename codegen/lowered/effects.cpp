@@ -174,7 +174,9 @@ class Visit {
 
   // ---- control
 
-  void operator()(const Sync&) { found_.syncs = true; }
+  void operator()(const Sync& s) {
+    (s.of == Sync::Of::warpgroup ? found_.meets_warpgroups : found_.syncs) = true;
+  }
   void operator()(const When& w) { control(w.condition); }
   void operator()(const IfWhole& i) {
     for (const WindowId w : i.windows)

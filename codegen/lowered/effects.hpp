@@ -63,8 +63,9 @@ struct Effect {
 /// All that a statement touches, in the order in which it does: what it reads first.
 struct Effects {
   std::vector<Effect> all = {};
-  bool syncs = false;   // all threads of the Pallas thread, or of its warp, wait for each other;
-                        // with a scratch: once they have stored there what they read
+  bool syncs = false;  // all threads of the Pallas thread, or of its warp, wait for each other;
+                       // with a scratch: once they have stored there what they read
+  bool meets_warpgroups = false;  // all threads of each warpgroup wait for each other
   bool fences = false;  // what they stored to shared memory is there for the asynchronous proxy
   bool tells = false;   // the host learns something
 

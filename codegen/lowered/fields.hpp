@@ -62,7 +62,7 @@ inline constexpr const char* unit_words[] = {"fma",      "mma_16816", "mma_1688"
 inline constexpr const char* completion_words[] = {"none", "mbarrier", "cp_async_group",
                                                    "bulk_group", "wgmma_group"};
 inline constexpr const char* phase_words[] = {"of_iteration", "tracked", "in_turn"};
-inline constexpr const char* sync_words[] = {"program", "block", "cluster"};
+inline constexpr const char* sync_words[] = {"program", "block", "cluster", "warpgroup"};
 
 // Calls f(name, member) for each member, whose type says how it is spelled.
 #define PALLADIUM_FIELDS(Type)                        \
@@ -97,6 +97,7 @@ PALLADIUM_FIELDS(Shared) {
   f("per_warp", x.per_warp);
   f("fetched", x.fetched);
   f("sent", x.sent);
+  f("by_warpgroups", x.by_warpgroups);
   f("row_swizzle", x.row_swizzle);
   f("rows_alike", x.rows_alike);
   f("skewed", x.skewed);

@@ -126,7 +126,8 @@ void Order::leave_out_vain(const Statements& agent) {
     needed_.before.erase(at);
     if (!lacks_any(agent)) continue;
     if (whole.fence) {
-      needed_.before[need.before] = {.sync = whole.sync};
+      needed_.before[need.before] = {.sync = whole.sync,
+                                     .meets_warpgroups = whole.meets_warpgroups};
       if (!lacks_any(agent)) continue;
     }
     needed_.before[need.before] = whole;
@@ -465,13 +466,19 @@ void Order::name_awaited(const WaitGroup& wait, const Statement& s, const State&
 
 void Order::need_threads(const Touch& t, const Statement* s, const State& state, Need& need) const {
   const Room room = ahead(t.room);
-  need.sync = need.sync || std::ranges::any_of(state.accesses, [&](const Access& a) {
-                return conflicts(a, t, room, s);
-              });
+  const auto wait = [&](const Room& other, bool is_met) {
+    if (are_apart(other, room))
+      need.meets_warpgroups |= !is_met;
+    else
+      need.sync = true;
+  };
+  for (const Access& a : state.accesses)
+    if (conflicts(a, t, room, s)) wait(a.room, a.is_met);
   if (!t.async) return;
-  const auto meets = [&](const Room& r) { return overlaps(r, room); };
-  if (std::ranges::any_of(state.unfenced, meets)) need.fence = need.sync = true;
-  if (std::ranges::any_of(state.fenced, meets)) need.sync = true;
+  for (const Room& r : state.unfenced)
+    if (overlaps(r, room)) need.fence = true, wait(r, false);
+  for (const Room& r : state.fenced)
+    if (overlaps(r, room)) wait(r, false);
 }
 
 bool Order::conflicts(const Access& a, const Touch& t, const Room& room, const Statement* s) const {
@@ -501,6 +508,7 @@ void Order::provide(Need& noted, const Need& need, State& state, Mode mode) {
   passed_.clear();
   noted.fence |= need.fence;
   noted.sync |= need.sync;
+  noted.meets_warpgroups |= need.meets_warpgroups;
   for (const auto& [kind, group] : need.groups) {
     const auto [at, is_new] = noted.groups.try_emplace(kind, group);
     at->second.pending = std::min(at->second.pending, group.pending);
@@ -513,10 +521,20 @@ void Order::meet(const Need& need, State& state) const {
   for (const auto& [kind, group] : need.groups) end_groups(kind, group.pending, state);
   if (need.fence) fence(state);
   if (need.sync) sync(state);
+  if (need.meets_warpgroups) meet_warpgroups(state);
 }
 
 void Order::fence(State& state) { state.fenced.merge(state.unfenced), state.unfenced.clear(); }
 void Order::sync(State& state) { state.accesses.clear(), state.fenced.clear(); }
+
+// Who touches the same memory by another name has to wait for all, as before.
+void Order::meet_warpgroups(State& state) const {
+  const auto is_apart = [&](const Room& r) { return are_apart(r, r); };
+  std::set<Access> all;
+  for (Access a : state.accesses) a.is_met |= is_apart(a.room), all.insert(a);
+  state.accesses = std::move(all);
+  std::erase_if(state.fenced, is_apart);
+}
 
 // ---- what a statement leaves
 
@@ -530,6 +548,7 @@ void Order::apply(const Statement& s, State& state) {
   const Facts& all = facts(s);
   if (all.fences) fence(state);
   if (all.syncs) sync(state);
+  if (all.meets_warpgroups) meet_warpgroups(state);
   for (const Touch& t : all.touches) record(t, s, state);
   if (const Dot* const d = std::get_if<Dot>(&s.what); d && is_of_wgmma(d->unit))
     close(Completion::wgmma_group, state);

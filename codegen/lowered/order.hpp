@@ -25,10 +25,11 @@ struct Need {
     std::vector<StorageId> storages = {};
   };
   std::map<device::Completion, Group> groups = {};
-  bool fence = false;  // what threads stored is there for the asynchronous proxy, ...
-  bool sync = false;   // ... and all threads have come here
+  bool fence = false;             // what threads stored is there for the asynchronous proxy, ...
+  bool sync = false;              // ... and all threads have come here
+  bool meets_warpgroups = false;  // or those of each warpgroup, as far as they share it
 
-  explicit operator bool() const { return sync || fence || !groups.empty(); }
+  explicit operator bool() const { return sync || meets_warpgroups || fence || !groups.empty(); }
 };
 
 /// In front of statements, and behind the last one of lists.
@@ -86,13 +87,14 @@ class Order {
   };
   struct Facts {
     std::vector<Touch> touches = {};
-    bool syncs = false, fences = false;
+    bool syncs = false, meets_warpgroups = false, fences = false;
   };
   struct Access {
     Room room = {};
     bool writes = false;
     const Statement* by_warp = nullptr;  // the one that alone touches it
     int elements = -1;
+    bool is_met = false;  // of what warpgroups have parts of: those of each have met since
     auto operator<=>(const Access&) const = default;
   };
   struct Flight {
@@ -176,6 +178,7 @@ class Order {
   void close(device::Completion kind, State& state) const;
   static void fence(State& state);
   static void sync(State& state);
+  void meet_warpgroups(State& state) const;
   template <class Change>
   static void change_rooms(State& state, const Change& change);
 
@@ -192,6 +195,7 @@ class Order {
   Room moved(Room room, int by) const;
   Room ahead(const Room& room) const { return moved(room, ahead_); }
   bool overlaps(const Room& a, const Room& b) const;
+  bool are_apart(const Room& a, const Room& b) const;
   Span span(StorageId storage) const;
   Span span_in_slot(StorageId storage) const;
   static bool meet(Span a, Span b) { return a.begin < b.end && b.begin < a.end; }

@@ -25,7 +25,10 @@ const Order::Facts& Order::facts(const Statement& s) {
 
 Order::Facts Order::facts_of(const Statement& s) {
   const Effects all = effects(l_, s);
-  Facts found{.touches = {}, .syncs = all.syncs, .fences = all.fences};
+  Facts found{.touches = {},
+              .syncs = all.syncs,
+              .meets_warpgroups = all.meets_warpgroups,
+              .fences = all.fences};
   const Copy* const copy = std::get_if<Copy>(&s.what);
   const bool by_hand = copy != nullptr && copy->by_hand;
   if (by_hand && asked_ == Ask::groups) return found;
@@ -263,6 +266,11 @@ bool Order::overlaps(const Room& a, const Room& b) const {
   }
   if (a.storage == b.storage) return true;
   return asked_ == Ask::threads && meet(span(a.storage), span(b.storage));
+}
+
+// Whether no warpgroup touches what another one does.
+bool Order::are_apart(const Room& a, const Room& b) const {
+  return a.storage && a.storage == b.storage && l_.storages[a.storage].is_by_warpgroups();
 }
 
 Order::Span Order::span_in_slot(StorageId storage) const {

@@ -58,6 +58,10 @@ std::uint64_t blocks_beside(const graph::Graph& g, std::int64_t rank,
   return found;
 }
 
+bool sends_by_warpgroups(const Program& l) {
+  return std::ranges::any_of(l.storages, [](const Storage& s) { return s.is_by_warpgroups(); });
+}
+
 int blocks_told(const Program& l, BarrierId barrier) {
   return std::popcount(blocks_beside(l.graph, 0, l.barriers[barrier].along));
 }

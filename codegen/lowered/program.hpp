@@ -125,6 +125,9 @@ std::uint64_t blocks_beside(const graph::Graph& g, std::int64_t rank,
 /// How many blocks are told by one who arrives at the barrier.
 int blocks_told(const Program& l, BarrierId barrier);
 
+/// Whether each warpgroup sends rows of its own, in all that the program sends.
+bool sends_by_warpgroups(const Program& l);
+
 /// How often each instruction is an operand of one that is not left over: computed for nobody.
 Table<ValueId, int> uses_of(const graph::Graph& g);
 

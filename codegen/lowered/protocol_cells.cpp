@@ -53,6 +53,7 @@ class Cells {
   }
 
   void add(StorageId s, bool asynchronous) {
+    if (l_.storages[s].is_by_warpgroups()) return;  // no agent is a warpgroup
     const RingId ring = l_.storages[s].ring();
     m_.first_cell[s] = static_cast<int>(m_.cells.size());
     for (int slot = 0; slot < (ring ? l_.rings[ring].slots : 1); ++slot)

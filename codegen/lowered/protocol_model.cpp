@@ -278,6 +278,10 @@ class Builder {
   void complete(Act& act, const Copy& c, const Effects& all) {
     act.kind = c.completes ? Act::Kind::copy : Act::Kind::send;
     act.barrier = c.completes;
+    if (c.from.storage && l_.storages[c.from.storage].is_by_warpgroups()) {
+      act.by_warpgroups = true;
+      act.bytes = shared_bytes(l_.storages[c.from.storage]).value() / (l_.num_warps / 4);
+    }
     if (c.share.axes != 0) act.along = {c.share.axes};
     if (!c.completes) return;
     for (const Effect& e : all)
@@ -300,14 +304,17 @@ class Builder {
   void complete(Act& act, const Close& c, const Effects&) {
     act.kind = Act::Kind::close;
     act.group = c.kind;
+    act.by_warpgroups = c.kind == Completion::bulk_group && sends_by_warpgroups(l_);
   }
   void complete(Act& act, const Sync& s, const Effects&) {
     act.kind = s.of == Sync::Of::cluster ? Act::Kind::meet : Act::Kind::sync;
+    act.by_warpgroups = s.of == Sync::Of::warpgroup;
   }
   void complete(Act& act, const WaitGroup& w, const Effects&) {
     act.kind = Act::Kind::wait_group;
     act.group = w.kind;
     act.pending = w.pending;
+    act.by_warpgroups = w.kind == Completion::bulk_group && sends_by_warpgroups(l_);
   }
 
   Model& m_;

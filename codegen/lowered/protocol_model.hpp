@@ -51,6 +51,9 @@ struct Act {
   std::vector<StorageId> fills = {};
   BarrierId barrier = {};
   std::int64_t bytes = 0;  // that are expected, or come
+  /// A thread of each warpgroup sends, or awaits what it has sent; those of each wait for each
+  /// other.
+  bool by_warpgroups = false;
   int back = 0, pending = 0;
   device::Completion group = device::Completion::none;
   /// Of an arrival: in blocks that differ along one of these sets of axes alone, too. Of a copy:

@@ -106,7 +106,7 @@ void Run::perform(const Event& e) {
   case Kind::wait: return wait(e);
   case Kind::close: return close(e);
   case Kind::wait_group: return wait_group(e);
-  case Kind::sync: return sync();
+  case Kind::sync: return e.act->by_warpgroups ? sync_warpgroups() : sync();
   case Kind::meet: return meet();
   }
 }

@@ -102,6 +102,7 @@ class Run {
   void arrive(const Event& e, int block, int at, std::int64_t bytes, int counts);
   void end_phase(const Event& e, Barrier& b);
   void sync();
+  void sync_warpgroups();
   bool all_meet(const std::vector<std::vector<Event>>& events) const;
   void meet();
   bool tell_stuck(const std::vector<std::vector<Event>>& events, const std::vector<int>& lasts);

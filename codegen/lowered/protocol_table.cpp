@@ -89,7 +89,9 @@ std::string words_of(const Model& m, const Event& e, bool names_slot) {
     return a.pending > 0
                ? fmt::format("waits for all {} but the last {}", group_of(a.group), a.pending)
                : fmt::format("waits for all {}", group_of(a.group));
-  case Kind::sync: return "waits for all its threads";
+  case Kind::sync:
+    return a.by_warpgroups ? "waits for the threads of each warpgroup"
+                           : "waits for all its threads";
   case Kind::meet: return "waits for all of the cluster";
   }
   return "";

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -126,6 +127,16 @@ void Run::sync() {
   const int at = happen(threads[0]);
   for (Thread& t : threads)
     if (const int last = std::exchange(t.last, at); last != at) order_.add_to(at, last);
+}
+
+void Run::sync_warpgroups() {
+  std::map<int, int> met;
+  for (Thread& t : teams_[static_cast<std::size_t>(agent_)].threads) {
+    const auto [at, is_first] = met.try_emplace(t.warpgroup, -1);
+    if (is_first) at->second = happen(t);
+    if (const int last = std::exchange(t.last, at->second); last != at->second)
+      order_.add_to(at->second, last);
+  }
 }
 
 bool Run::all_meet(const std::vector<std::vector<Event>>& events) const {

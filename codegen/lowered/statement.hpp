@@ -362,7 +362,7 @@ using Statements = std::vector<Statement>;
 
 /// Barrier of the Pallas thread, or of all threads of the block or the cluster.
 struct Sync {
-  enum class Of : std::uint8_t { program, block, cluster } of = Of::program;
+  enum class Of : std::uint8_t { program, block, cluster, warpgroup } of = Of::program;
 };
 
 /// Each thread of the agent has so many registers from here on, more or fewer than before.

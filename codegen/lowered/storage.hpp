@@ -44,6 +44,9 @@ struct Shared {
   bool per_warp = false;        // ... and of each of its warps
   bool fetched = false;         // filled by TMA, or a barrier of such copies
   bool sent = false;            // read by TMA
+  /// Each warpgroup of the program stores and sends rows of its own: 64 of it, 64 of the next one,
+  /// and so on.
+  bool by_warpgroups = false;
   /// Without panels: 16 bytes c of row r stand where c ^ (r / rows_alike % 8 >> (3 - row_swizzle))
   /// of it would, so that 8 rows are read from all banks. 0 to 3.
   int row_swizzle = 0;
@@ -82,6 +85,7 @@ struct Storage {
   std::int64_t words() const { return registers().layout.registers() * dtype.bytes() / 4; }
   bool is_fetched() const { return in_shared() && shared().fetched; }
   bool is_sent() const { return in_shared() && shared().sent; }
+  bool is_by_warpgroups() const { return in_shared() && shared().by_warpgroups; }
   RingId ring() const { return in_shared() ? shared().ring : RingId(); }
 };
 

@@ -74,6 +74,8 @@ constexpr Pass chosen[] = {
      "of rings: which steps are left for the next iteration?"},
     {"load_ahead", load_ahead, Fact::rings, Fact::none, Edits::nothing,
      "of loops as they stay: what is read of global memory in an iteration?"},
+    {"divide_sends", divide_sends, Fact::layouts, Fact::none, Edits::nothing,
+     "of layouts: who has which rows of what is sent?"},
     {"complete_async", complete_async, Fact::rings, Fact::waits, Edits::nothing,
      "behind the last to move what is begun"},
     {"split_index_sets", split_index_sets, Fact::waits, Fact::none, Edits::nothing,

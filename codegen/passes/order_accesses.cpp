@@ -23,7 +23,10 @@ void add(Statements& list, const Need& need, const Statement& before) {
     --place;
   Statements made;
   if (need.fence) made.push_back({Fence{}, before.at});
-  if (need.sync) made.push_back({Sync{}, before.at});
+  if (need.sync)
+    made.push_back({Sync{}, before.at});
+  else if (need.meets_warpgroups)
+    made.push_back({Sync{Sync::Of::warpgroup}, before.at});
   list.insert(place, made.begin(), made.end());
 }
 

@@ -43,6 +43,7 @@ void build_pipelines(Program& l);
 void begin_products(Program& l);
 void software_pipeline(Program& l);
 void load_ahead(Program& l);
+void divide_sends(Program& l);
 void begin_copies(Program& l);
 void complete_async(Program& l);
 void split_index_sets(Program& l);

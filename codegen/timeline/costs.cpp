@@ -65,7 +65,8 @@ Cost Costs::of_threads(const Act& act, int warpgroups, bool is_one_thread, bool 
   switch (act.kind) {
   case Kind::sync:
   case Kind::meet:
-    cost.alone = std::max(cost.alone, warpgroups > 1 ? speeds_.meet_more : speeds_.meet_one);
+    cost.alone = std::max(
+        cost.alone, warpgroups > 1 && !act.by_warpgroups ? speeds_.meet_more : speeds_.meet_one);
     break;
   case Kind::wait: cost.alone = std::max(cost.alone, speeds_.learn); break;
   default: break;
@@ -132,7 +133,7 @@ Cost Costs::of_flight(const Act& act) const {
     cost.behind = speeds_.load_latency + (is_read_once(s) ? speeds_.device_latency : 0);
     break;
   case Kind::send: {
-    const double bytes = bytes_of(act.reads);
+    const double bytes = act.by_warpgroups ? static_cast<double>(act.bytes) : bytes_of(act.reads);
     cost.of(Part::sends) = bytes / speeds_.send_bytes;
     cost.of(Part::shared) = bytes / wavefront;
     cost.of(Part::memory) = bytes / speeds_.device_bytes;

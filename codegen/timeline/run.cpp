@@ -67,7 +67,7 @@ bool Run::step(Worker& w) {
   if (!w.has_come) {
     w.has_come = true;
     w.now = {.event = static_cast<int>(w.next), .round = block(w).round, .reached = fluid_.now()};
-    w.syncs += e.act->kind == Kind::sync;
+    w.syncs += e.act->kind == Kind::sync && !e.act->by_warpgroups;
   }
   if (!is_others(w, e) && !is_open(w, e)) return false;
   w.now.open = fluid_.now();
@@ -77,7 +77,7 @@ bool Run::step(Worker& w) {
 
 // What one thread does for all is the first warpgroup's.
 bool Run::is_others(const Worker& w, const Event& e) const {
-  if (w.track.group == 0) return false;
+  if (w.track.group == 0 || e.act->by_warpgroups) return false;
   const bool is_bulk = e.act->group == Completion::bulk_group;
   switch (e.act->kind) {
   case Kind::copy:
@@ -96,7 +96,7 @@ bool Run::is_open(const Worker& w, const Event& e) const {
     return ((b.phases ^ e.phase) & 1) != 0;
   }
   const auto pending = static_cast<std::size_t>(a.pending);
-  if (a.kind == Kind::sync)
+  if (a.kind == Kind::sync && !a.by_warpgroups)
     return std::ranges::all_of(workers_, [&](const Worker& other) {
       return other.track.block != w.track.block || other.track.agent != w.track.agent ||
              other.syncs >= w.syncs;

@@ -59,6 +59,9 @@ void add_barriers(std::vector<Case>& all) {
   add("warpgroup_sync",
       "  pl::store_shared(s + 4 * a, &v);\n  pl::warpgroup_sync<2>();\n"
       "  pl::load_shared(&v, s + 4 * (128 * g + (t + 37) % 128));\n");
+  add("warpgroup_sync_in",
+      "  pl::store_shared(s + 4 * a, &v);\n  pl::warpgroup_sync_in<8>();\n"
+      "  pl::load_shared(&v, s + 4 * (128 * g + (t + 37) % 128));\n  pl::program_sync<8>();\n");
   add("program_sync",
       "  pl::store_shared(s + 4 * pl::program_thread(), &v);\n  pl::program_sync<8>();\n"
       "  pl::load_shared(&v, s + 4 * ((a + 133) % 256));\n");

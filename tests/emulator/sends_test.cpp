@@ -204,6 +204,69 @@ TEST_CASE("what is sent lies where a ring was that nobody reads any more") {
   CHECK(on_all_targets(rounded(f16, again), {}, hopper) == "");
 }
 
+TEST_CASE("warpgroups of a persistent block send rows of their own, and none waits for another") {
+  const Product shapes[] = {
+      {.m = 500, .n = 192, .k = 96, .block_m = 128, .num_warps = 8},
+      {.m = 512, .n = 128, .k = 32, .block_m = 256, .num_warps = 8},
+      {.m = 300, .n = 256, .k = 64, .block_m = 128, .block_n = 128, .num_warps = 8},
+      {.m = 600, .n = 64, .k = 160, .block_m = 256, .num_warps = 16}};
+  for (Product p : shapes) {
+    p.persistent = true;
+    CAPTURE(p.m, p.n, p.k, p.block_m, p.block_n, p.num_warps);
+    for (graph::Graph g : {rounded(f16, p), in_bytes(f8e4m3, p)}) {
+      g.bodies[0].warp_specialize = true;
+      const auto l = cuda::lower(g, {.compute_capability = hopper});
+      CHECK(lowered::sends_by_warpgroups(l));
+      const std::string text = cuda::emit(l).text;
+      CHECK_THAT(text, ContainsSubstring("pl::warpgroup_sync_in<"));
+      CHECK_THAT(text, !ContainsSubstring("pl::program_sync<"));
+      CHECK(on_all_targets(g, {}, hopper) == "");
+    }
+  }
+}
+
+TEST_CASE("what is sent under a condition, and what is sent whole, agree in loops of warpgroups") {
+  const auto graph_of = [](bool turned) {
+    return by_warps(
+        8,
+        traced(
+            [=](Ref a, Ref b, Ref o, Ref p) {
+              loop(0, 4, [&](Index i) {
+                const Slice rows = ds(i * 128, 128);
+                const Value sum = loop(
+                    0, 3,
+                    [&](Index l, Value s) {
+                      const Slice k = ds(l * 32, 32);
+                      return s + dot(a[{rows, k}], b[{k, _}]);
+                    },
+                    zeros({128, 64}, f32));
+                o[{rows, _}] = f16(sum);
+                const Value more = f16(maximum(sum, 0));
+                when(i != 2, [&] {
+                  if (turned)
+                    p[{i, _, _}] = transpose(more);
+                  else
+                    p[{i, _, _}] = more;
+                });
+              });
+            },
+            {.name = "iterations",
+             .out_type = {{{512, 64}, f16},
+                          turned ? ShapeDtype{{4, 64, 128}, f16} : ShapeDtype{{4, 128, 64}, f16}}},
+            {array({512, 96}, f16), array({96, 64}, f16)}));
+  };
+  for (const bool turned : {false, true})
+    for (const bool by_producer : {false, true}) {
+      CAPTURE(turned, by_producer);
+      graph::Graph g = graph_of(turned);
+      g.bodies[0].warp_specialize = by_producer;
+      CHECK(sends(g) == 2);
+      const auto l = cuda::lower(g, {.compute_capability = hopper});
+      CHECK(lowered::sends_by_warpgroups(l) == (by_producer && !turned));
+      CHECK(on_all_targets(g, {}, hopper) == "");
+    }
+}
+
 TEST_CASE("what a loop sends has been read before the next iteration stages") {
   const graph::Graph g = traced(
       [](Ref a, Ref b, Ref o, Ref p) {

@@ -74,6 +74,8 @@ void add_simple(std::vector<WaistUse>& all) {
       {"elect_one", "u += pl::elect_one();"},
       {"warp_uniform", "u += pl::warp_uniform(u);"},
       {"warpgroup_sync", "pl::warpgroup_sync(); pl::warpgroup_sync<1>();"},
+      {"warpgroup_sync_in",
+       "if (u > 512) { pl::warpgroup_sync_in<8>(); pl::warpgroup_sync_in<16>(); }"},
       {"program_sync", "if (u > 512) { pl::program_sync<8>(); pl::program_sync<16>(); }"},
       {"block_sync", "pl::block_sync();"},
       {"warp_sync", "pl::warp_sync();"},

@@ -14,6 +14,12 @@ PL_FN void program_sync(PL_LINE) {
   detail::host.barrier(1, 32 * Warps, true, line);
 }
 
+template <int Warps>
+PL_FN void warpgroup_sync_in(PL_LINE) {
+  static_assert(Warps == 8 || Warps == 16, "a wide program has 8 or 16 warps");
+  detail::host.barrier(2 + warpgroup(), 128, true, line);
+}
+
 PL_FN void block_sync(PL_LINE) { detail::host.block_sync(line); }
 PL_FN void warp_sync(PL_LINE) { detail::host.warp_sync(line); }
 

@@ -32,6 +32,13 @@ PL_FN void program_sync() {
   asm volatile("bar.sync 1, %0;" ::"n"(32 * Warps) : "memory");
 }
 
+template <int Warps>
+PL_FN void warpgroup_sync_in() {
+  static_assert(Warps == 8 || Warps == 16, "a wide program has 8 or 16 warps");
+  const u32 warpgroup = __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0);
+  detail::warpgroup_barrier<2, 1 + Warps / 4>(2 + warpgroup);
+}
+
 PL_FN void block_sync() { __syncthreads(); }
 PL_FN void warp_sync() { __syncwarp(); }
 
