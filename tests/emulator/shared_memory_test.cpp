@@ -71,6 +71,36 @@ TEST_CASE("kernels whose exchanges, operands and sums share memory compute the s
             {array({3, 48, 48}, f32)}, ShapeDtype{{48, 48}, f32})) == Outcome::agrees);
 }
 
+TEST_CASE("rows that warpgroups send by themselves may lie where others exchange, and are right") {
+  for (const bool sums_first : {false, true}) {
+    graph::Graph g = by_warps(8, traced(
+                                     [=](Ref a, Ref b, Ref o, Ref columns) {
+                                       loop(0, 4, [&](Index i) {
+                                         const Slice rows = ds(i * 128, 128);
+                                         const Value product = loop(
+                                             0, 3,
+                                             [&](Index l, Value s) {
+                                               const Slice k = ds(l * 32, 32);
+                                               return s + dot(a[{rows, k}], b[{k, _}]);
+                                             },
+                                             zeros({128, 64}, f32));
+                                         const auto add_up = [&] {
+                                           columns[{i, _}] = sum(product, {.axis = 0});
+                                         };
+                                         if (sums_first) add_up();
+                                         o[{rows, _}] = f16(product);
+                                         if (!sums_first) add_up();
+                                       });
+                                     },
+                                     {.name = "sums_beside",
+                                      .out_type = {{{512, 64}, f16}, {{4, 64}, f32}},
+                                      .compiler_params = {.warp_specialize = true}},
+                                     {array({512, 96}, f16), array({96, 64}, f16)}));
+    CHECK(lowered::sends_by_warpgroups(cuda::lower(g, {.compute_capability = 90})));
+    CHECK(with_little_memory(g) == Outcome::agrees);
+  }
+}
+
 TEST_CASE("what threads exchange behind a loop lies where its copies were, and computes the same") {
   struct Block {
     std::int64_t m, n, k;
