@@ -5,11 +5,13 @@
 #include <utility>
 #include <variant>
 
+#include "codegen/graph/cost.hpp"
 #include "codegen/graph/grid_order.hpp"
 #include "codegen/lowered/effects.hpp"
 
 namespace palladium::timeline {
 
+using graph::ValueId;
 using lowered::Statement;
 using lowered::Statements;
 using Kind = Act::Kind;
@@ -37,6 +39,50 @@ void add_ahead(const Statements& list, bool inside, std::set<int>& all) {
   }
 }
 
+// Whether the value is computed of what the counter is.
+bool depends_on(const graph::Graph& g, ValueId v, ValueId counter, std::set<ValueId>& seen) {
+  if (v == counter) return true;
+  if (!seen.insert(v).second) return false;
+  return std::ranges::any_of(g[v].args, [&](ValueId x) { return depends_on(g, x, counter, seen); });
+}
+
+/// What a loop that stands in others reads, the same in all of their iterations.
+class ReadAgain {
+ public:
+  explicit ReadAgain(const lowered::Program& l) : l_(l) {
+    lowered::for_each_list(l, [&](const Statements& list) { visit(list); });
+  }
+
+  std::set<int> all = {};
+
+ private:
+  void visit(const Statements& list) {
+    for (const Statement& s : list) {
+      const lowered::Loop* const loop = std::get_if<lowered::Loop>(&s.what);
+      const bool counts = loop != nullptr && graph::trips(l_.graph, loop->inst).value_or(2) > 1;
+      if (counts)
+        counters_.push_back(l_.graph[graph::LoopView::of(l_.graph[loop->inst]).body].params[0]);
+      lowered::for_each_body(s, [&](const Statements& body) { visit(body); });
+      if (counts) counters_.pop_back();
+      if (is_same_in_any(s)) all.insert(s.id.number());
+    }
+  }
+
+  bool is_same_in_any(const Statement& s) const {
+    for (const lowered::Effect& e : lowered::effects(l_, s)) {
+      if (!e.window || e.leaf == graph::no_value || l_.graph[e.leaf].args.empty()) continue;
+      for (std::size_t i = 0; i + 1 < counters_.size(); ++i) {
+        std::set<ValueId> seen;
+        if (!depends_on(l_.graph, l_.graph[e.leaf].args[0], counters_[i], seen)) return true;
+      }
+    }
+    return false;
+  }
+
+  const lowered::Program& l_;
+  std::vector<ValueId> counters_ = {};  // from the outermost
+};
+
 }  // namespace
 
 std::set<int> with_bodies(const lowered::Program& l) {
@@ -51,6 +97,7 @@ Costs::Costs(const lowered::Program& l, const thread::Program& p, const Speeds& 
 Costs::Costs(const lowered::Program& l, std::map<int, thread::Work> works, const Speeds& speeds)
     : l_(l), speeds_(speeds), works_(std::move(works)) {
   lowered::for_each_list(l, [&](const Statements& list) { add_ahead(list, false, ahead_); });
+  read_again_ = ReadAgain(l).all;
 }
 
 const thread::Work& Costs::work(const Statement& s) const {
@@ -164,8 +211,9 @@ double Costs::bytes_of(const std::vector<lowered::protocol::Act::Read>& reads) c
 }
 
 // Each program has a part of the array for itself, which nobody has brought to the L2 cache; what
-// several share is there from the second on.
+// several share, or one goes through again, is there from the second time on.
 bool Costs::is_read_once(const Statement& s) const {
+  if (read_again_.contains(s.id.number())) return false;
   for (const lowered::Effect& e : lowered::effects(l_, s)) {
     if (!e.window || l_.windows[e.window].mapping < 0) continue;
     const int mapping = l_.windows[e.window].mapping;

@@ -39,7 +39,8 @@ class Costs {
   const lowered::Program& l_;
   const Speeds& speeds_;
   std::map<int, thread::Work> works_;
-  std::set<int> ahead_;  // for iterations to come, which is not awaited where it stands
+  std::set<int> ahead_;       // for iterations to come, which is not awaited where it stands
+  std::set<int> read_again_;  // in iterations of loops around
 };
 
 /// The statements that others stand in.

@@ -275,6 +275,46 @@ TEST_CASE("what the L2 cache has does not wait for what memory brings") {
   CHECK(lane("TMA from memory") == 1);
 }
 
+// Each program has keys of its own, which it reads for each of its blocks of rows.
+TEST_CASE("what a loop reads in each iteration of the one around it is in the L2 cache") {
+  const auto timeline_of = [](bool again) {
+    const graph::Graph g = traced(
+        [=](Ref rows, Ref keys, Ref o) {
+          loop(0, 8, [&](Index i) {
+            const auto add = [&](Index l, Value sum) {
+              const Index first = again ? l * 64 : (i * 8 + l) * 64;
+              return sum + dot(rows[{ds(i * 128, 128), ds(l * 64, 64)}], keys[{ds(first, 64), _}]);
+            };
+            o[{ds(i * 128, 128), _}] = loop(0, 8, add, zeros({128, 128}, f32)).astype(f16);
+          });
+        },
+        {.name = "again",
+         .out_type = {{128 * 1024, 128}, f16},
+         .grid = {128},
+         .in_specs = {BlockSpec{{1024, 512},
+                                [](Index) {
+                                  return Indices{0, 0};
+                                }},
+                      BlockSpec{{4096, 128},
+                                [](Index i) {
+                                  return Indices{i, 0};
+                                }}},
+         .out_specs = {BlockSpec{{1024, 128},
+                                 [](Index i) {
+                                   return Indices{i, 0};
+                                 }}}},
+        {array({1024, 512}, f16), array({128 * 4096, 128}, f16)});
+    const lowered::Program l = cuda::lower(g, {.compute_capability = 90});
+    return timeline::timeline_of(l, cuda::thread_program(l));
+  };
+  const Timeline again = timeline_of(true), once = timeline_of(false);
+  REQUIRE(!again.loops.empty());
+  REQUIRE(!once.loops.empty());
+  CHECK(share_of(once.loops[0], "memory") > 0.3);
+  CHECK(share_of(again.loops[0], "memory") < 0.1);
+  CHECK(again.loops[0].cycles < once.loops[0].cycles);
+}
+
 TEST_CASE("products in loops and kernels drawn at random have a timeline") {
   Random random(7);
   const auto check = [](const graph::Graph& g, int compute_capability) {
