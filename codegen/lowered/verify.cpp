@@ -324,7 +324,8 @@ class Purposes {
     return waits != nullptr && l_.graph[waits->inst].op == graph::Op::Delay;
   }
   static bool does(const Effects& all) {
-    return all.syncs || all.meets_warpgroups || all.fences || all.tells || std::ranges::any_of(all, [](const Effect& e) {
+    return all.syncs || all.meets_warpgroups || all.fences || all.tells ||
+           std::ranges::any_of(all, [](const Effect& e) {
              return e.writes() || e.completion == Of::closes || e.completion == Of::awaits;
            });
   }

@@ -177,7 +177,7 @@ class Pipelines {
               : slots_for(l_, over, moved, most_, copied_for(over, wanted), wanted, list[at].at);
     const bool of_one = most_ == 1 && fetched && trips(l_, over) > 1;
     if (most_ < 2 && !of_one) tell_no_room(*over.body, moved);
-    if (of_one) give_second(slots);
+    if (of_one) give_second(slots), tell_of_one(*over.body, slots);
     if (!of_one) std::erase_if(moved, [&](std::size_t i) { return slots.at(i) < 2; });
     if (moved.empty()) return 0;
     const RingId follows = wanted && !turns ? followed(*over.body, moved, slots) : RingId();
@@ -256,6 +256,16 @@ class Pipelines {
     int left = second_;
     for (auto copies = slots.rbegin(); copies != slots.rend() && left > 0; ++copies, --left)
       copies->second = 2;
+  }
+
+  void tell_of_one(const Statements& body, const std::map<std::size_t, int>& slots) {
+    for (const auto& [i, of] : slots)
+      for (const Statement& s : copies_at(body, i))
+        if (of == 1)
+          l_.remarks.push_back(
+              {s.at, fmt::format("{}: copied into one slot, when that has been read: a block has "
+                                 "no more shared memory",
+                                 description_of_copied(l_, Copies(&s, 1)))});
   }
 
   void tell_no_room(const Statements& body, const std::set<std::size_t>& moved) {

@@ -63,11 +63,15 @@ int slots_given(const Program& l, Copies copies) {
   return of_window > 0 ? of_window : l.graph.bodies[0].num_stages;
 }
 
-void tell_not_pipelined(Program& l, Copies copies, const std::string& why) {
+std::string description_of_copied(const Program& l, Copies copies) {
   const WindowId window = window_copied(l, copies);
   const ValueId of = window ? l.windows[window].root : l.storages[filled_by(l, copies)[0]].of;
+  return description_of(l.graph, of);
+}
+
+void tell_not_pipelined(Program& l, Copies copies, const std::string& why) {
   l.remarks.push_back(
-      {copies[0].at, fmt::format("{}: not pipelined: {}", description_of(l.graph, of), why)});
+      {copies[0].at, fmt::format("{}: not pipelined: {}", description_of_copied(l, copies), why)});
 }
 
 std::int64_t trips(const Program& l, const Over& over) {

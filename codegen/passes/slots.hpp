@@ -31,6 +31,9 @@ WindowId window_copied(const Program& l, Copies copies);
 /// How many slots somebody wants for what they bring; 0: nobody said.
 int slots_given(const Program& l, Copies copies);
 
+/// What they copy, for remarks.
+std::string description_of_copied(const Program& l, Copies copies);
+
 /// Says why copies that are made together are not made ahead.
 void tell_not_pipelined(Program& l, Copies copies, const std::string& why);
 
