@@ -132,13 +132,8 @@ class DividedIterations {
     const std::optional<std::int64_t> trips = graph::trips(g_, loop);
     const ValueId low = view.low, high = view.high;
     before_ = loop;
-    const ValueId all =
-        trips
-            ? number(*trips * parts, at)
-            : integer(Op::Mul, integer(Op::Max, integer(Op::Sub, high, low, at), number(0, at), at),
-                      number(parts, at), at);
     g_[loop].args[0] = number(0, at);
-    g_[loop].args[1] = all;
+    g_[loop].args[1] = trips ? number(*trips * parts, at) : parts_between(low, high, parts, at);
 
     const ValueId counter = g_[view.body].params[0];
     const std::vector<ValueId> insts = g_[view.body].insts;
@@ -148,6 +143,13 @@ class DividedIterations {
                   iteration = integer(Op::Add, low, whole, at);
     for (const ValueId v : insts) std::ranges::replace(g_[v].args, counter, iteration);
     return part;
+  }
+
+  // In the order in which they are computed, whatever the host compiler evaluates first.
+  ValueId parts_between(ValueId low, ValueId high, std::int64_t parts, Location at) {
+    const ValueId count = integer(Op::Sub, high, low, at), none = number(0, at);
+    const ValueId some = integer(Op::Max, count, none, at), by = number(parts, at);
+    return integer(Op::Mul, some, by, at);
   }
 
   // ---- the sequential axis
