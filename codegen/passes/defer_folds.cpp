@@ -73,14 +73,18 @@ class Deferral {
       Parts parts;
     };
     std::vector<Chosen> chosen;
-    const Analysis a(g_);
+    if (graph::LoopView::of(g_[loop]).carries.empty()) return;
+    if (!analysis_) analysis_.emplace(g_);
+    const Analysis& a = *analysis_;
     for (std::size_t c = 0; c < graph::LoopView::of(g_[loop]).carries.size(); ++c) {
       std::optional<Sum> sum = sum_of(a, loop, c);
       std::optional<Parts> parts = sum ? parts_of(g_[sum->fold]) : std::nullopt;
       if (parts && is_read_alone(a, sum->fold)) chosen.push_back({c, *sum, *parts});
     }
     for (const Chosen& c : chosen) add_parts(loop, c.carry, c.sum, c.parts);
-    changed_ |= !chosen.empty();
+    if (chosen.empty()) return;
+    changed_ = true;
+    analysis_.reset();
   }
 
   std::optional<Sum> sum_of(const Analysis& a, ValueId loop, std::size_t carry) const {
@@ -307,7 +311,8 @@ class Deferral {
 
   Program& l_;
   Graph& g_;
-  bool multiplies_ = false;  // in the loop
+  bool multiplies_ = false;                // in the loop
+  std::optional<Analysis> analysis_ = {};  // of the graph as it is
   bool changed_ = false;
 };
 
