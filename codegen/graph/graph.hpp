@@ -386,6 +386,10 @@ struct DotView {
   bool trans_a = false, trans_b = false;
   Precision precision = Precision::ieee;
   static DotView of(const Inst& dot);
+  /// Of operand 0 or 1: that along which products are added up, K.
+  std::size_t contracting_dimension(std::size_t operand) const {
+    return operand == 0 ? !trans_a : trans_b;
+  }
 };
 
 struct LoopView {

@@ -77,6 +77,15 @@ std::vector<ValueId> roots_written(const Graph& g, ValueId v) {
   return roots;
 }
 
+bool reads_unwritten(const Graph& g, const Analysis& a, ValueId load) {
+  if (graph::MemoryView::of(g[load]).mask != graph::no_value) return false;
+  const int memory = g.alias_class(root_of(g, load));
+  return std::ranges::none_of(a.writes, [&](ValueId w) {
+    return std::ranges::any_of(roots_written(g, w),
+                               [&](ValueId root) { return g.alias_class(root) == memory; });
+  });
+}
+
 bool is_whole_access(const Graph& g, ValueId memory_op) {
   const Inst& inst = g[memory_op];
   if (inst.op == Op::InlineCuda) return false;

@@ -50,6 +50,8 @@ void insert_before(graph::Graph& g, graph::ValueId v, graph::ValueId before);
 graph::ValueId root_of(const graph::Graph& g, graph::ValueId memory_op);
 /// Those of all that an operation writes.
 std::vector<graph::ValueId> roots_written(const graph::Graph& g, graph::ValueId v);
+/// Whether a load gives all of what it views, and the same wherever it stands: nobody writes there.
+bool reads_unwritten(const graph::Graph& g, const Analysis& a, graph::ValueId load);
 
 /// Whether the memory operation takes its whole root Ref, unmasked.
 bool is_whole_access(const graph::Graph& g, graph::ValueId memory_op);

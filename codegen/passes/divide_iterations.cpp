@@ -17,6 +17,7 @@
 #include "codegen/base/format.hpp"
 #include "codegen/graph/builder.hpp"
 #include "codegen/graph/cost.hpp"
+#include "codegen/graph/grid_order.hpp"
 #include "codegen/graph/transform.hpp"
 #include "codegen/passes/accumulators.hpp"
 #include "codegen/passes/analysis.hpp"
@@ -78,7 +79,8 @@ class DividedIterations {
       if (g_[v].op != Op::Dot) continue;
       before_ = v;
       for (const std::size_t operand : {0, 1}) {
-        const ValueId part = part_of(g_[v].args[operand], along_k(DotView::of(g_[v]), operand));
+        const ValueId part =
+            part_of(g_[v].args[operand], DotView::of(g_[v]).contracting_dimension(operand));
         g_[v].args[operand] = part;
       }
     }
@@ -180,22 +182,8 @@ class DividedIterations {
   }
 
   bool changes_along(ValueId root, int axis) const {
-    for (const BlockMapping& m : g_.mapping.block_mappings) {
-      if (m.index_map == no_region || !shows(m, root)) continue;
-      const graph::Region& map = g_[RegionId{m.index_map}];
-      std::set<ValueId> changing{map.params[static_cast<std::size_t>(axis)]};
-      for (const ValueId v : map.insts)
-        if (std::ranges::any_of(g_[v].args, [&](ValueId x) { return changing.contains(x); }))
-          changing.insert(v);
-      return std::ranges::any_of(map.yields, [&](ValueId y) { return changing.contains(y); });
-    }
-    return false;
-  }
-
-  bool shows(const BlockMapping& m, ValueId root) const {
-    const auto at = std::ranges::find(g_[g_.bodies[0].region].params, root);
-    const auto number = static_cast<std::size_t>(at - g_[g_.bodies[0].region].params.begin());
-    return number < g_.mapping.block_mappings.size() && &m == &g_.mapping.block_mappings[number];
+    const int mapping = g_.mapping_of(root);
+    return mapping >= 0 && graph::depends_on_axis(g_, mapping, axis);
   }
 
   // ---- parts
@@ -224,7 +212,7 @@ class DividedIterations {
     return std::ranges::all_of(g_[region].insts, [&](ValueId v) {
       if (g_[v].op != Op::Dot) return true;
       const graph::Type& a = g_[g_[v].args[0]].type;
-      const std::int64_t k = a.shape[along_k(DotView::of(g_[v]), 0)];
+      const std::int64_t k = a.shape[DotView::of(g_[v]).contracting_dimension(0)];
       return k % parts == 0 && k / parts * a.dtype.bytes() % least_part_bytes == 0;
     });
   }
@@ -238,7 +226,7 @@ class DividedIterations {
       if (g_[v].op != Op::Dot) continue;
       for (const std::size_t operand : {0, 1}) {
         const ValueId x = g_[v].args[operand];
-        if (!find_loads(x, along_k(DotView::of(g_[v]), operand), all.loads)) return {};
+        if (!find_loads(x, DotView::of(g_[v]).contracting_dimension(operand), all.loads)) return {};
         if (g_[x].op != Op::Load) computed.insert(x);
       }
     }
@@ -255,7 +243,7 @@ class DividedIterations {
   bool find_loads(ValueId v, std::size_t k, std::set<ValueId>& loads) const {
     const Inst& i = g_[v];
     if (i.op == Op::Load)
-      return changing_.contains(v) && is_read_only(v) && (loads.insert(v), true);
+      return changing_.contains(v) && reads_unwritten(g_, a_, v) && (loads.insert(v), true);
     if (i.op == Op::Constant) return true;
     if (i.op == Op::Broadcast) {
       const std::optional<std::size_t> from = broadcast_from(i, k);
@@ -273,15 +261,6 @@ class DividedIterations {
     for (std::size_t d = 0; d < dims.size(); ++d)
       if (dims[d] == static_cast<std::int64_t>(k) && from[d] != 1) return d;
     return {};
-  }
-
-  bool is_read_only(ValueId load) const {
-    if (graph::MemoryView::of(g_[load]).mask != graph::no_value) return false;
-    const int memory = g_.alias_class(root_of(g_, load));
-    return std::ranges::none_of(a_.writes, [&](ValueId w) {
-      return std::ranges::any_of(roots_written(g_, w),
-                                 [&](ValueId root) { return g_.alias_class(root) == memory; });
-    });
   }
 
   // The part of the value along the dimension, once for all that take it, in front of the first.
@@ -335,10 +314,6 @@ class DividedIterations {
     const ValueId v = g_.add(std::move(i), at);
     insert_before(g_, v, before_);
     return v;
-  }
-
-  static std::size_t along_k(const DotView& dot, std::size_t operand) {
-    return operand == 0 ? !dot.trans_a : dot.trans_b;
   }
 
   void tell(Location at, std::int64_t parts, RegionId region) {

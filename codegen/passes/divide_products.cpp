@@ -32,17 +32,12 @@ class DividedProducts {
   }
 
  private:
-  // The dimension of an operand along which it is added up.
-  static std::size_t along_k(const graph::DotView& dot, std::size_t operand) {
-    return operand == 0 ? !dot.trans_a : dot.trans_b;
-  }
-
   void divide(ValueId dot) {
     const graph::DotView view = graph::DotView::of(g_[dot]);
     const int loaded = is_loaded(view.a) + is_loaded(view.b);
     if (loaded == 0 || (loaded == 1 && !division_.computed)) return;
     const graph::Type operand = g_[view.a].type;
-    const std::int64_t k = operand.shape[along_k(view, 0)];
+    const std::int64_t k = operand.shape[view.contracting_dimension(0)];
     const Cut cut = cut_of(k, operand.dtype);
     if (cut.parts() < 2) return;
     most_ = std::max(most_, cut.parts());
@@ -66,15 +61,7 @@ class DividedProducts {
     return 2 * equal.parts() > division_.parts || unequal.parts() < 2 ? equal : unequal;
   }
 
-  // Whether a load reads the same wherever it stands, all of what it views.
-  bool is_loaded(ValueId v) const {
-    if (g_[v].op != Op::Load || graph::MemoryView::of(g_[v]).mask != graph::no_value) return false;
-    const int memory = g_.alias_class(root_of(g_, v));
-    return std::ranges::none_of(a_.writes, [&](ValueId w) {
-      return std::ranges::any_of(roots_written(g_, w),
-                                 [&](ValueId root) { return g_.alias_class(root) == memory; });
-    });
-  }
+  bool is_loaded(ValueId v) const { return g_[v].op == Op::Load && reads_unwritten(g_, a_, v); }
 
   // The sum of a product and something else, where nobody else reads the product; else no_value.
   ValueId sum_with(ValueId dot) const {
@@ -144,7 +131,7 @@ class DividedProducts {
     const Inst whole = g_[dot];
     std::array<ValueId, 2> operands = {};
     for (const std::size_t i : {0, 1}) {
-      const std::size_t k = along_k(graph::DotView::of(whole), i);
+      const std::size_t k = graph::DotView::of(whole).contracting_dimension(i);
       operands[i] = part.dynamic ? loaded_part(b, whole.args[i], k, part, start)
                                  : computed_part(b, whole.args[i], k, part);
     }

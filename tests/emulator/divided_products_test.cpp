@@ -103,7 +103,7 @@ graph::Graph graph_of(const DeepSum& p) {
                  array({p.products, k, p.n}, p.dtype), array({p.m, 8}, p.dtype), array({1}, i32)});
 }
 
-// The same along an axis of the grid, of one product.
+// The same along an axis of the grid, of one product, added to a number that is the first argument.
 graph::Graph graph_by_axis(const DeepSum& p) {
   const std::int64_t k = p.step * p.steps;
   const BlockSpec a{{p.m, p.step},
@@ -118,8 +118,8 @@ graph::Graph graph_by_axis(const DeepSum& p) {
           return Indices{i, 0};
         }};
   return traced(
-      [=](Ref x, Ref y, Ref sum) {
-        when(program_id(1) == 0, [&] { sum[_] = zeros({p.m, p.n}, f32); });
+      [=](Value begin, Ref x, Ref y, Ref sum) {
+        when(program_id(1) == 0, [&] { sum[_] = broadcast_to(begin, {p.m, p.n}); });
         sum[_] = Value(sum[_]) + dot(x[_], y[_]);
       },
       {.name = "deep_sum",
@@ -129,7 +129,7 @@ graph::Graph graph_by_axis(const DeepSum& p) {
        .out_specs = {o},
        .compiler_params = {.dimension_semantics = {parallel, sequential},
                            .persistent = p.persistent}},
-      {array({2 * p.m, k}, p.dtype), array({k, p.n}, p.dtype)});
+      {number(), array({2 * p.m, k}, p.dtype), array({k, p.n}, p.dtype)});
 }
 
 void check(const DeepSum& p, int compute_capability) {
