@@ -249,6 +249,7 @@ class DividedIterations {
       const std::optional<std::size_t> from = broadcast_from(i, k);
       return !from || find_loads(i.args[0], *from, loads);
     }
+    if (i.op == Op::Transpose) return find_loads(i.args[0], transposed_from(i, k), loads);
     return graph::is_elementwise(i.op) && std::ranges::all_of(i.args, [&](ValueId x) {
              return g_[x].type.shape == i.type.shape && find_loads(x, k, loads);
            });
@@ -261,6 +262,10 @@ class DividedIterations {
     for (std::size_t d = 0; d < dims.size(); ++d)
       if (dims[d] == static_cast<std::int64_t>(k) && from[d] != 1) return d;
     return {};
+  }
+
+  static std::size_t transposed_from(const Inst& i, std::size_t k) {
+    return static_cast<std::size_t>(graph::dimensions(i)[k]);
   }
 
   // The part of the value along the dimension, once for all that take it, in front of the first.
@@ -276,6 +281,8 @@ class DividedIterations {
     if (i.op == Op::Load) return loaded_part(v, k);
     if (i.op == Op::Broadcast) {
       if (const auto from = broadcast_from(i, k)) i.args[0] = part_of(i.args[0], *from);
+    } else if (i.op == Op::Transpose) {
+      i.args[0] = part_of(i.args[0], transposed_from(i, k));
     } else {
       for (ValueId& x : i.args) x = part_of(x, k);
     }

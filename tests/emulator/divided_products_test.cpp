@@ -74,7 +74,8 @@ Value left_of(const DeepSum& p, Ref a, Ref scale, const Slice& k) {
 graph::Graph graph_of(const DeepSum& p) {
   const std::int64_t k = p.step * p.steps;
   const auto add = [=](Ref a, Ref b, Ref scale, const Slice& now, int product, Value sum) {
-    return sum + dot(left_of(p, a, scale, now), b[{product, now, _}]);
+    const Precision precision = p.dtype == f32 ? Precision::tf32 : Precision::ieee;
+    return sum + dot(left_of(p, a, scale, now), b[{product, now, _}], {.precision = precision});
   };
   const auto body = [=](Ref a, Ref b, Ref scale, Ref from, Ref o, Ref more) {
     const Value z = zeros({p.m, p.n}, f32);
@@ -155,6 +156,9 @@ TEST_CASE("iterations of sums that have no room three times go through K in part
   check({.left = bytes, .step = 512}, 90);
   check({.left = rows, .dtype = bf16, .step = 512}, 90);
   check({.step = 512, .from_array = true}, 90);
+  check({.dtype = f32, .n = 128, .step = 128}, 90);  // transposed as they are staged
+  check({.dtype = f8e4m3, .n = 128, .step = 512}, 90);
+  check({.dtype = f8e4m3, .m = 64, .step = 768}, 90);
   check({.n = 128, .step = 256}, 80);
   check({.left = relu, .n = 128, .step = 128}, 86);
 }
