@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -93,23 +94,45 @@ bool has_symbols(const UserKernel& k) {
   });
 }
 
-void measure(const Case& c, const UserKernel& k, const benchmark::Peers& peers) {
+// A case whose kernel is being compiled, or what was wrong with it.
+struct Prepared {
+  const Case* which;
+  std::optional<UserKernel> kernel = {};
+  std::optional<Lowered> lowered = {};
+  std::optional<CompileFuture> compiled = {};
+  std::string refusal = {};
+};
+
+Prepared prepared(const Case& c) {
+  Prepared p{&c};
+  try {
+    const UserKernel& k = p.kernel.emplace(c.make());
+    const std::vector<ArgType> types(k.inputs.begin(), k.inputs.end());
+    p.lowered = k.kernel.on(Target::cuda).lower(types);
+    p.compiled = p.lowered->compile_async();
+  } catch (const Error& error) {
+    p.refusal = error.what();
+  }
+  return p;
+}
+
+void measure(Prepared& p, const benchmark::Peers& peers) {
+  (void)p.compiled->get();
+  const UserKernel& k = *p.kernel;
   const std::vector<Array> inputs = inputs_of(k);
-  const std::vector<ArgType> types(k.inputs.begin(), k.inputs.end());
-  const Lowered lowered = k.kernel.lower(types);
   std::vector<Array> outputs;
-  for (const ShapeDtype& type : lowered.out_types())
+  for (const ShapeDtype& type : p.lowered->out_types())
     outputs.push_back(Array::empty(type.shape, type.dtype, device_of(Target::cuda)));
   if (k.added_to >= 0) outputs[0] = inputs[static_cast<std::size_t>(k.added_to)];
   const Kernel kernel = k.kernel.on(Target::cuda);
   const double us = benchmark::gpu_microseconds([&] { launch<1>(kernel, outputs, inputs); }, 5);
-  const CostEstimate cost = lowered.estimate_cost();
-  const Report report = lowered.report({.arch = default_arch()});
+  const CostEstimate cost = p.lowered->estimate_cost();
+  const Report report = p.lowered->report({.arch = default_arch()});
   std::string line = fmt::format(
-      "gpu {:<28} {:>9.1f} us  {:>7.1f} GFLOP {:>7.1f} GB/s  predicted {:>8.1f} us", c.name, us,
-      static_cast<double>(cost.flops) * 1e-9, static_cast<double>(cost.bytes_accessed) / us * 1e-3,
-      report.prediction.microseconds);
-  line += benchmark::words_of(peers, c.peer, us);
+      "gpu {:<28} {:>9.1f} us  {:>7.1f} GFLOP {:>7.1f} GB/s  predicted {:>8.1f} us", p.which->name,
+      us, static_cast<double>(cost.flops) * 1e-9,
+      static_cast<double>(cost.bytes_accessed) / us * 1e-3, report.prediction.microseconds);
+  line += benchmark::words_of(peers, p.which->peer, us);
   std::puts(line.c_str());
   std::fflush(stdout);
 }
@@ -129,17 +152,22 @@ int main(int argc, char** argv) try {
   }
   std::printf("gpu %s, %s\n", gpus[0].name.c_str(), gpus[0].arch.c_str());
   const driver::ContextScope current(0);
+  // All compile beside one another, and beside the peers.
+  std::vector<Prepared> all;
+  for (const Case& c : user_kernels::cases())
+    if (std::string(c.arch) == "sm_90a" && is_wanted(c, argc, argv) && !has_symbols(c.make()))
+      all.push_back(prepared(c));
   const benchmark::Peers peers = benchmark::peers_by("triton_user_kernels.py", argv[0]);
   int failed = 0;
-  for (const Case& c : user_kernels::cases()) {
-    if (std::string(c.arch) != "sm_90a" || !is_wanted(c, argc, argv)) continue;
-    try {
-      const UserKernel k = c.make();
-      if (!has_symbols(k)) measure(c, k, peers);
-    } catch (const Error& error) {
-      std::printf("gpu %-28s failed: %s\n", c.name.c_str(), error.what());
-      ++failed;
-    }
+  for (Prepared& p : all) {
+    if (p.refusal.empty()) try {
+        measure(p, peers);
+      } catch (const Error& error) {
+        p.refusal = error.what();
+      }
+    if (p.refusal.empty()) continue;
+    std::printf("gpu %-28s failed: %s\n", p.which->name.c_str(), p.refusal.c_str());
+    ++failed;
   }
   return failed == 0 ? 0 : 1;
 } catch (const Error& error) {

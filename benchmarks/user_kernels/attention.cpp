@@ -29,6 +29,11 @@ Value turned(const Value& x, const Value& cos, const Value& sin) {
   return concatenate({a * cos - b * sin, b * cos + a * sin}, 1).astype(bf16);
 }
 
+Value normed(const Value& x) {
+  const Value v = x.astype(f32);
+  return (v * rsqrt(mean(v * v, {.axis = 1, .keepdims = true}) + 1e-6f)).astype(bf16);
+}
+
 /// One block of keys: the online softmax of FlashAttention.
 struct Running {
   Value top, total, sums;
@@ -39,7 +44,7 @@ Running with_block(const Running& r, const Value& scores, const Value& values,
   const Value next = maximum(r.top, max(scores, {.axis = 1, .keepdims = true}));
   const Value p = exp2(scores - next), shrink = exp2(r.top - next);
   return {next, r.total * shrink + sum(p, {.axis = 1, .keepdims = true}),
-          r.sums * shrink + dot((weights ? weights(p) : p).astype(bf16), values)};
+          r.sums * shrink + dot((weights ? weights(p) : p).astype(values.dtype()), values)};
 }
 Running at_first(std::int64_t rows, std::int64_t d) {
   return {full({rows, 1}, -1e30f, f32), zeros({rows, 1}, f32), zeros({rows, d}, f32)};
@@ -49,6 +54,9 @@ Running at_first(std::int64_t rows, std::int64_t d) {
 
 UserKernel attention(const Attention& p) {
   const std::int64_t rows = p.rows, columns = p.columns, d = p.d;
+  const bool is_scaled = p.stored.is_integer();
+  const DType asking = is_scaled ? bf16 : p.stored;               // of queries in memory
+  const DType multiplied = p.stored == f8e4m3 ? p.stored : bf16;  // by products
   const auto body = [=](Ref q, Ref k, Ref v, Refs more, Ref o) {
     const Value first = program_id(2) * rows;
     const Value row = iota(i32, {rows, 1}, 0) + first;
@@ -57,14 +65,18 @@ UserKernel attention(const Attention& p) {
                      : full({}, 0, i32);
     const Value end =
         p.causal || p.window > 0 ? cdiv(first + rows, columns) : full({}, p.keys / columns, i32);
-    const Value asked =
-        p.rotary ? turned(q[_], more[0][{ds(first, rows), _}], more[1][{ds(first, rows), _}])
-                 : Value(q[_]);
+    // Queries or keys as they are multiplied.
+    const auto made = [&](const Value& x, const Slice& which) {
+      if (p.normed) return normed(x);
+      if (p.rotary) return turned(x, more[0][{which, _}], more[1][{which, _}]);
+      return x.astype(multiplied);
+    };
+    const Value asked = made(q[_], ds(first, rows));
     const auto iteration = [&](Value i, Running r) {
       const Slice now = ds(i * columns, columns);
-      const Value keys =
-          p.rotary ? turned(k[{now, _}], more[0][{now, _}], more[1][{now, _}]) : Value(k[{now, _}]);
-      Value s = dot(asked, keys, {.trans_b = true}) * scale_of(p);
+      Value s = dot(asked, made(k[{now, _}], now), {.trans_b = true}) * scale_of(p);
+      const auto scaled = [&](const Value& x, int by) { return x * more[by][{0, now}]; };
+      if (is_scaled) s = scaled(s, 0);
       if (p.bias) s = s + more[0][{_, now}].astype(f32);
       if (p.soft_cap > 0) s = p.soft_cap * tanh(s / p.soft_cap);
       const Value column = iota(i32, {1, columns}, 1) + i * columns;
@@ -73,7 +85,8 @@ UserKernel attention(const Attention& p) {
         if (p.window > 0) seen = seen & (row - column < static_cast<int>(p.window));
         s = where(seen, s, -1e30f);
       }
-      return with_block(r, s * log2e, v[{now, _}]);
+      const auto weights = [&](const Value& x) { return is_scaled ? scaled(x, 1) : x; };
+      return with_block(r, s * log2e, v[{now, _}].astype(multiplied), weights);
     };
     const Running r = loop(begin, end, iteration, at_first(rows, d));
     o[_] = (r.sums / r.total).astype(bf16);
@@ -81,7 +94,8 @@ UserKernel attention(const Attention& p) {
   const BlockSpec some{{squeezed, squeezed, rows, d}, some_rows},
       all{{squeezed, squeezed, p.keys, d}, all_rows};
   std::vector<BlockSpec> in{some, all, all};
-  std::vector<ShapeDtype> inputs{queries_of(p), keys_of(p), keys_of(p)};
+  const ShapeDtype queries{queries_of(p).shape, asking}, keys{keys_of(p).shape, p.stored};
+  std::vector<ShapeDtype> inputs{queries, keys, keys};
   if (p.bias) {
     in.push_back({{squeezed, rows, p.keys}, [](Index, Index h, Index i) {
                     return Indices{h, i, 0};
@@ -91,6 +105,10 @@ UserKernel attention(const Attention& p) {
   for (int table = 0; table < (p.rotary ? 2 : 0); ++table) {
     in.emplace_back();
     inputs.push_back({{p.keys, d / 2}, f32});
+  }
+  for (int of = 0; of < (is_scaled ? 2 : 0); ++of) {
+    in.push_back({{squeezed, 1, p.keys}, [](Index b, Index h, Index) { return Indices{b, h, 0}; }});
+    inputs.push_back({{p.batch, p.heads, p.keys}, f32});
   }
   CompilerParams params = p.params;
   params.approx_math = true;

@@ -204,6 +204,10 @@ void add_attention(std::vector<Case>& all) {
   add("128_bias", {.bias = true}, 0, "attention_128_bias");
   add("128_soft_cap", {.soft_cap = 30}, 0, "attention_128_soft_cap");
   add("128_rotary", {.rotary = true}, 0, "attention_128_rotary");
+  add("128_normed", {.normed = true}, 0, "");
+  add("128_of_f32", {.stored = f32}, 0, "");
+  add("128_of_i8", {.stored = i8}, 0, "");
+  add("128_of_f8", {.stored = f8e4m3}, 0, "");
   all.push_back({"attention_128_of_parts", [] { return attention_of_parts({}, 64); }, 0,
                  "attention_128_of_parts"});
   all.push_back({"attention_128_dq", [] { return attention_dq({.rows = 128, .columns = 64}); }, 0,

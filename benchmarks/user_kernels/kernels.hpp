@@ -172,6 +172,10 @@ struct Attention {
   bool bias = false;        ///< added to the scores, [heads, queries, keys]
   float soft_cap = 0;       ///< scores are soft_cap * tanh(s / soft_cap)
   bool rotary = false;      ///< queries and keys are turned by their place
+  bool normed = false;      ///< ... and divided by the root of their mean square
+  /// Of keys and values. Integers have a scale for each key; of 8-bit floats queries are, too, and
+  /// products; of f32 queries are, and products of bf16.
+  DType stored = bf16;
   CompilerParams params = {};
 };
 UserKernel attention(const Attention& options);

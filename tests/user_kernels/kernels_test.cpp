@@ -350,6 +350,8 @@ TEST_CASE("attention in all its kinds agrees") {
   with([](Attention& a) { a.bias = true; });
   with([](Attention& a) { a.soft_cap = 5; });
   with([](Attention& a) { a.rotary = true; });
+  with([](Attention& a) { a.normed = true; });
+  for (const DType stored : {f32, i8, f8e4m3}) with([=](Attention& a) { a.stored = stored; });
   with([](Attention& a) { a.causal = true, a.params.persistent = true; });
   for (const bool turned : {false, true})
     check_turn(
