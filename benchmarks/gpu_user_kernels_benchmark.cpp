@@ -3,12 +3,14 @@
 // for each case, all in one run. Without a GPU it says so; peers that are missing are left out.
 // Kernels of symbolic sizes are those of numbers with other addresses, and not run.
 //
-//   benchmark_gpu_user_kernels [CASE...]    beginnings of names
+//   benchmark_gpu_user_kernels [CASE...]                beginnings of names
+//   benchmark_gpu_user_kernels --predict [CASE...]      what the timeline says: needs no GPU
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -132,8 +134,22 @@ void measure(Prepared& p, const benchmark::Peers& peers) {
       "gpu {:<28} {:>9.1f} us  {:>7.1f} GFLOP {:>7.1f} GB/s  predicted {:>8.1f} us", p.which->name,
       us, static_cast<double>(cost.flops) * 1e-9,
       static_cast<double>(cost.bytes_accessed) / us * 1e-3, report.prediction.microseconds);
+  if (report.timeline.microseconds > 0)
+    line += fmt::format("  timeline {:>8.1f} us", report.timeline.microseconds);
   line += benchmark::words_of(peers, p.which->peer, us);
   std::puts(line.c_str());
+  std::fflush(stdout);
+}
+
+void predict(const Case& c) {
+  const UserKernel k = c.make();
+  const std::vector<ArgType> types(k.inputs.begin(), k.inputs.end());
+  const Timeline t = k.kernel.lower(types).report({.arch = c.arch}).timeline;
+  std::printf("%-28s %9.1f us", c.name.c_str(), t.microseconds);
+  for (const Timeline::Loop& loop : t.loops)
+    std::printf("  %7.0f cycles%s, %6.0f around, %d blocks, %3.0f %%", loop.cycles,
+                loop.is_kernel ? " of a block" : "", loop.around, loop.blocks, loop.fraction * 100);
+  std::printf("%s%s\n", t.unknown.empty() ? "" : "  ", t.unknown.c_str());
   std::fflush(stdout);
 }
 
@@ -145,6 +161,11 @@ bool is_wanted(const Case& c, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  if (argc > 1 && std::string_view(argv[1]) == "--predict") {
+    for (const Case& c : user_kernels::cases())
+      if (is_wanted(c, argc - 1, argv + 1)) predict(c);
+    return 0;
+  }
   const std::vector<DeviceInfo> gpus = devices();
   if (gpus.empty()) {
     std::puts("no GPU: nothing to measure");

@@ -223,13 +223,17 @@ std::string text_of(const Timeline& t) {
   if (!t.unknown.empty()) return "no timeline: " + t.unknown + "\n";
   std::string text = "by the figures of " + t.device + "\n";
   for (const Loop& loop : t.loops) text += "\n" + text_of(loop);
+  if (t.microseconds > 0) text += fmt::format("\n{:.1f} us of a call\n", t.microseconds);
   return text;
 }
 
 Json json_of(const Timeline& t) {
   Json loops = Json::array();
   for (const Loop& loop : t.loops) loops.push_back(json_of(loop));
-  return {{"device", t.device}, {"unknown", t.unknown}, {"loops", std::move(loops)}};
+  return {{"device", t.device},
+          {"unknown", t.unknown},
+          {"microseconds", t.microseconds},
+          {"loops", std::move(loops)}};
 }
 
 std::string svg_of(const Timeline& t) {

@@ -133,6 +133,11 @@ void add_other_products(std::vector<Case>& all) {
                    return scaled_matmul({.tile = {128, 128, 128}});
                  },
                  0, "scaled_matmul"});
+  all.push_back({"scaled_matmul_approx",
+                 [] {
+                   return scaled_matmul({.tile = {128, 128, 128}}, Style::loop, true);
+                 },
+                 0, "scaled_matmul"});
   all.push_back({"scaled_matmul_grid",
                  [] {
                    return scaled_matmul({.tile = {128, 128, 128}}, Style::grid);

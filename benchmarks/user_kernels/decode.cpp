@@ -93,7 +93,8 @@ UserKernel cache_append(const Rows& p, std::int64_t slots) {
        {{p.rows, half}, f32},
        {{p.rows, half}, f32},
        {{slots, d}, p.dtype}},
-      {{.step = 7, .below = slots}}};
+      {{.step = 7, .below = slots}},
+      4};
 }
 
 }  // namespace palladium::user_kernels

@@ -114,7 +114,7 @@ UserKernel row_scaled_matmul(const Sizes& sizes, DType rounded);
 /// Weights of 4 bits, with a scale and a zero for each group of K.
 UserKernel grouped_weights(const Sizes& sizes, std::int64_t group = 128);
 /// Sums of products of 128 along k, each scaled by row and by column of blocks (fp8).
-UserKernel scaled_matmul(const Sizes& sizes, Style style = Style::loop);
+UserKernel scaled_matmul(const Sizes& sizes, Style style = Style::loop, bool approx_math = false);
 /// s = s exp(g) + k v^T, o = s^T q, row by row: a state of d x d that a loop carries.
 UserKernel recurrence(std::int64_t batch, std::int64_t rows, std::int64_t d);
 /// Rows of a by prefetched ids, whose products are an expert's.

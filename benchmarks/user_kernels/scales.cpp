@@ -2,12 +2,13 @@
 
 namespace palladium::user_kernels {
 
-UserKernel scaled_matmul(const Sizes& p, Style style) {
+UserKernel scaled_matmul(const Sizes& p, Style style, bool approx_math) {
   const auto [bm, bn, bk] = p.tile;
   const std::int64_t steps = p.k / bk;
   const std::vector<ShapeDtype> inputs{
       {{p.m, p.k}, f8e4m3}, {{p.n, p.k}, f8e4m3}, {{p.m, steps}, f32}, {{p.n / bn, steps}, f32}};
   PallasCallOptions options{.name = "scaled_matmul", .out_type = {{p.m, p.n}, bf16}};
+  options.compiler_params.approx_math = approx_math;
   if (style == Style::grid) {
     const auto body = [=](Ref a, Ref b, Ref of_rows, Ref of_columns, Ref o, Ref sum) {
       const Value l = program_id(2);

@@ -16,7 +16,6 @@ namespace palladium::cuda {
 namespace {
 
 constexpr std::size_t most_insts = 1000;  // of a graph that is lowered again
-constexpr double busy = 0.8;              // of the time: little is to be gained
 constexpr double gain = 0.85;             // of the clocks: predictions may be wrong by as much
 constexpr double same = 1.02;
 constexpr int iterations = 16;                // of each loop, beside what stands around it
@@ -71,7 +70,8 @@ class Choice {
     const std::vector<int> warps = wider(), stages = fewer_stages();
     if (warps.empty() && stages.empty()) return std::move(best_);
     by_rules_ = least_ = predict(best_.program);
-    if (!by_rules_ || by_rules_->fraction >= busy) return std::move(best_);
+    // What is at its limit for as much of the time leaves no such gain.
+    if (!by_rules_ || by_rules_->fraction >= gain) return std::move(best_);
     const int warps_then = best_.program.num_warps, stages_then = slots(best_.program);
     for (const int n : warps)
       if (!try_with(&graph::Body::num_warps, n, "warps", warps_then)) break;

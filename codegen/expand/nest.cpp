@@ -368,6 +368,7 @@ VariableId Nest::gathered(DType type, ExprId value) {
   // would unroll the loop too late to keep the group in registers.
   if ((e_.depends(value) & (thread::on_element | thread::in_element)) == 0 && e_.size(value) > 1)
     value = temporary("x", value);
+  if (const VariableId all = combined(type, value); all != thread::no_variable) return all;
   const VariableId o = unfilled("o", type, vector_);
   const ExprId wide = narrowed_together(value);
   if (wide != no_expr) {

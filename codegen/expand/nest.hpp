@@ -125,6 +125,14 @@ class Nest : private passes::Elements {
   void put_in_shared(StorageId storage, ExprId value);
   void store_element(const Address& a, ExprId value, ExprId mask, const Bounds& limits);
   VariableId gathered(DType type, ExprId value);
+  // together.cpp: arithmetic of all elements of a vector at once
+  /// Where a function of all elements finds them: one for each, or (step 0) one for all.
+  struct Together {
+    ExprId address = no_expr;
+    std::int64_t step = 1;
+  };
+  VariableId combined(DType type, ExprId value);
+  Together together(DType type, ExprId value, std::vector<thread::Call>& calls);
   ExprId narrowed_together(ExprId value);
   ExprId unnamed(ExprId value) const;
   std::map<ExprId, ExprId> named_;  // what names stand for

@@ -87,6 +87,41 @@ class Regroup {
       if (of && is_normal(*by) && is_normal(*by * of->by))
         return become_product(v, of->x, *by * of->by);
     }
+    for (const std::size_t k : {1, 0})
+      if (multiply_factors(v, k)) return;
+  }
+
+  // (x * a) * b = x * (a * b), where a and b are numbers of rows, or of all, that are repeated.
+  bool multiply_factors(ValueId v, std::size_t k) {
+    const ValueId by = g_[v].args[k], product = g_[v].args[1 - k];
+    if (g_[by].op != Op::Broadcast || g_[product].op != Op::Mul || uses_.count(product) > 1 ||
+        uses_.region(product) != uses_.region(v))
+      return false;
+    for (const std::size_t j : {1, 0}) {
+      const ValueId then = g_[product].args[j], x = g_[product].args[1 - j];
+      if (g_[then].op != Op::Broadcast || g_[x].op == Op::Broadcast) continue;
+      const ValueId factors = product_of_factors(then, by, v);
+      if (factors == no_value) continue;
+      g_[v].args = {x, factors};
+      return any_ = true;
+    }
+    return false;
+  }
+
+  // The product of what both repeat, repeated.
+  ValueId product_of_factors(ValueId a, ValueId b, ValueId user) {
+    if (g_[g_[a].args[0]].type.is_scalar()) std::swap(a, b);
+    const ValueId x = g_[a].args[0], y = g_[b].args[0];
+    const Type type = g_[x].type;
+    ValueId other = y;
+    if (g_[y].type.is_scalar() && !type.is_scalar()) {
+      Inst repeats = g_[b];
+      repeats.type = type;
+      other = add(std::move(repeats), user);
+    } else if (g_[y].type != type || g_[a].attr != g_[b].attr) {
+      return no_value;
+    }
+    return repeated(a, add({Op::Mul, type, {}, {x, other}, {}}, user), user);
   }
 
   // x / a = x * (1 / a)

@@ -20,8 +20,9 @@ bool drop_unread(Graph& g);
 
 /// Under approximate maths: makes one product by a constant of several, of a quotient by one, and
 /// moves it behind what chooses and what looks for the largest, where it may be a part of another
-/// product or of an fma. Results move by an ulp or two; whether there was any. `g` is in order;
-/// order again.
+/// product or of an fma; of two numbers of each row, or of all, by which elements are multiplied one
+/// after the other, it makes one. Results move by an ulp or two; whether there was any. `g` is in
+/// order; order again.
 bool regroup_products(Graph& g);
 
 /// Makes a product with one use, under an add or subtraction of its region, an fma; whether there

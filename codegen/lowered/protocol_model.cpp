@@ -179,7 +179,8 @@ class Builder {
     constexpr int each_slot = 12, least = 16, outer = 3;
     const int most = is_inner ? each_slot * most_slots(what) + least : outer;
     constexpr std::int64_t steady = 3;  // a loop of fewer iterations never is
-    const std::int64_t known = trips(what).value_or(steady);
+    step.trips = trips(what);
+    const std::int64_t known = step.trips.value_or(steady);
     step.counts = {known < steady ? static_cast<int>(known) : most};
     out.push_back(std::move(step));
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -88,6 +89,7 @@ struct Step {
   /// Of a loop, how often it runs; all that are tried where nobody knows.
   std::vector<int> counts = {};
   bool varies = false;  // ... and not the same each time that it begins
+  std::optional<std::int64_t> trips = {};  // ... in a call, where the program says it
 };
 
 /// The storages of which the order of accesses is known: those that something asynchronous

@@ -20,6 +20,7 @@
 #include "codegen/graph/cost.hpp"
 #include "codegen/lowered/effects.hpp"
 #include "codegen/passes/analysis.hpp"
+#include "codegen/passes/factors.hpp"
 #include "codegen/passes/passes.hpp"
 #include "codegen/passes/products.hpp"
 #include "codegen/passes/said_layouts.hpp"
@@ -33,7 +34,7 @@ using graph::Op;
 
 // Clocks of a multiprocessor from a load to its first bytes, which the L2 cache has; and bytes that
 // it is given in each of those that follow.
-constexpr std::int64_t clocks_of_latency = 700, bytes_per_clock = 46;
+constexpr std::int64_t clocks_of_latency = 700, bytes_per_clock = 64;
 constexpr std::int64_t small_scratch = 32 << 10;  // bytes that a block has to spare
 
 std::int64_t awaited_clocks(std::int64_t bytes) {
@@ -513,6 +514,7 @@ void tell_of_loops(Program& l) {
   if (l.graph.bodies[0].num_stages != 1)
     for_each_list(l, [&](Statements& list) { tell_in(l, list); });
   tell_layouts(l);
+  tell_factors(l);
   say_once(l.remarks);
 }
 

@@ -76,17 +76,21 @@ std::int64_t resident_blocks(int compute_capability, int threads, int cluster_bl
   return blocks / cluster_blocks * cluster_blocks;
 }
 
-int blocks_of_call(const graph::Graph& g, int compute_capability) {
+std::optional<std::int64_t> programs_of_call(const graph::Graph& g) {
   Checked all = 1;
   for (const int blocks : g.cluster) all = all * blocks;
   for (std::size_t axis = 0; axis < g.semantics.size(); ++axis) {
     if (g.semantics[axis] != graph::Semantics::parallel) continue;
     const Dim& programs = g.mapping.grid[axis];
-    if (!programs.is_static()) return INT_MAX;
+    if (!programs.is_static()) return {};
     all = all * programs.value();
   }
+  return all.value_or(INT64_MAX);
+}
+
+int blocks_of_call(const graph::Graph& g, int compute_capability) {
   const std::int64_t count = multiprocessor(compute_capability).count,
-                     blocks = all.value_or(INT64_MAX);
+                     blocks = programs_of_call(g).value_or(INT64_MAX);
   return static_cast<int>(
       std::clamp<std::int64_t>(blocks / count + (blocks % count != 0), 1, INT_MAX));
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "codegen/graph/graph.hpp"
 #include "palladium/resources.hpp"
@@ -30,6 +31,9 @@ Occupancy occupancy(int compute_capability, int threads, const Resources& resour
 /// once.
 std::int64_t resident_blocks(int compute_capability, int threads, int cluster_blocks,
                              const Resources& resources);
+
+/// How many programs a call has, those of clusters among them; none where the grid is no number.
+std::optional<std::int64_t> programs_of_call(const graph::Graph& g);
 
 /// How many blocks of a call come to each multiprocessor of the table's GPU, in turn or at once;
 /// INT_MAX where the grid is no number.

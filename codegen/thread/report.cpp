@@ -111,6 +111,30 @@ class Reader {
     return op == graph::Op::Exp2 ? 1 : 2;
   }
 
+  static bool is_half(DType t) { return t == f16 || t == bf16; }
+
+  // All but additions and products of floats.
+  bool is_of_integer_units(const Expr& e) const {
+    using graph::Op;
+    const bool adds = e.op == Op::Add || e.op == Op::Sub || e.op == Op::Mul || e.op == Op::Fma;
+    return e.op != Op::Cast && !(adds && e.type.is_float());
+  }
+
+  // Of 16 bits: widened each by itself, rounded two at a time.
+  void convert(DType from, DType to, double times) {
+    if (is_half(from) == is_half(to)) return;
+    const double instructions = is_half(to) ? 0.5 : 1;
+    work().conversions += each(times) * instructions;
+    work().integer += each(times) * instructions;
+  }
+
+  // What 16-bit floats are computed of one by one is computed in f32.
+  void convert_around(const Expr& e, double times) {
+    for (const ExprId arg : e.args)
+      if (is_half(e_[arg].type) && !is_constant(arg)) convert(e_[arg].type, f32, times);
+    convert(f32, e.type, times);
+  }
+
   // An exponential and a reciprocal.
   static double specials_of(graph::Op op) { return op == graph::Op::Logistic ? 2 : 1; }
 
@@ -171,15 +195,58 @@ class Reader {
     } else if (x.function == Row::promote)
       add(&InstructionMix::operations,
           times * static_cast<double>(std::get<std::int64_t>(x.templates[2])));
-    else if (x.function == Row::div_all || x.function == Row::to_all)
-      add(&InstructionMix::operations,
-          times * static_cast<double>(std::get<std::int64_t>(x.templates[0])));
-    else if (row.effects.by != device::Group::thread)
+    else if (is_of_vector(x.function))
+      vector_call(x, times);
+    else if (row.effects.by != device::Group::thread) {
       add(&InstructionMix::exchanges, times);
+      work().wavefronts += each(times) * (wavefronts_of(x.function) - 1);
+    }
+    if (x.function == Row::transpose_bytes) {
+      constexpr double permutations = 6;
+      work().conversions += each(times) * permutations;
+      work().integer += each(times) * permutations;
+    }
     for (const device::Access& a : row.effects.accesses())
       if (!product && a.memory == device::Memory::shared && a.reads)
         add(&InstructionMix::shared_loads, times);
     count(x.args, times);
+  }
+
+  // A matrix of 8 rows of 16 bytes is one.
+  static double wavefronts_of(Row function) {
+    switch (function) {
+    case Row::ldmatrix_x2:
+    case Row::ldmatrix_x2_trans:
+    case Row::ldmatrix_words_x2:
+    case Row::ldmatrix_words_x2_trans:
+    case Row::stmatrix_x2:
+    case Row::stmatrix_x2_trans: return 2;
+    case Row::ldmatrix_x4:
+    case Row::ldmatrix_x4_trans:
+    case Row::ldmatrix_words_x4:
+    case Row::ldmatrix_words_x4_trans:
+    case Row::stmatrix_x4:
+    case Row::stmatrix_x4_trans: return 4;
+    case Row::transpose_bytes: return 8;
+    default: return 1;
+    }
+  }
+
+  static bool combines_pairs(Row function) {
+    return function == Row::add_all || function == Row::sub_all || function == Row::mul_all ||
+           function == Row::max_all || function == Row::min_all;
+  }
+  static bool is_of_vector(Row function) {
+    return function == Row::div_all || function == Row::to_all || combines_pairs(function);
+  }
+
+  // Conversions are permutations of bytes for the most part.
+  void vector_call(const Call& x, double times) {
+    times *= static_cast<double>(std::get<std::int64_t>(x.templates[0]));
+    if (combines_pairs(x.function)) times /= 2;
+    add(&InstructionMix::operations, times);
+    if (x.function == Row::to_all || x.function == Row::max_all || x.function == Row::min_all)
+      work().integer += each(times);
   }
 
   // Each warpgroup multiplies 64 rows.
@@ -272,19 +339,31 @@ class Reader {
       add(special ? &InstructionMix::special : &InstructionMix::operations,
           special ? times * specials_of(e.op) : times);
       if (special) work().special_steps += each(times) * steps_of(e.op);
+      if (!special && is_of_integer_units(e)) work().integer += each(times);
+      if (e.op == graph::Op::Cast)
+        convert(e_[e.args[0]].type, e.type, times);
+      else if (is_half(e.type))
+        convert_around(e, times);
       break;
     }
+    case Node::cast: convert(e_[e.args[0]].type, e.type, times); break;
     case Node::plain:
     case Node::choose:
-    case Node::all: add(&InstructionMix::operations, times); break;
+    case Node::all:
+      add(&InstructionMix::operations, times);
+      work().integer += each(times);
+      break;
     case Node::call: {
       const device::RowInfo& row = device::info(e.function);
       if (row.effects.by == device::Group::warp && row.file == "warp")
         add(&InstructionMix::exchanges, times);
       else if (e.function == Row::fold || e.function == Row::div_by ||
-               e.function == Row::div_by_count || e.function == Row::mul_wide)
+               e.function == Row::div_by_count || e.function == Row::mul_wide) {
         add(&InstructionMix::operations, times);
-      else if (e.function == Row::logistic_approx || e.function == Row::exp2_approx)
+        const bool is_folded = e.function == Row::fold && e.type.is_float();
+        const Fold how = is_folded ? e_[e.args[0]].how : Fold::max;
+        if (how == Fold::max || how == Fold::min) work().integer += each(times);
+      } else if (e.function == Row::logistic_approx || e.function == Row::exp2_approx)
         add(&InstructionMix::special,
             times * (e.function == Row::logistic_approx ? specials_of(graph::Op::Logistic) : 1)),
             work().special_steps += each(times);

@@ -19,7 +19,10 @@ Report report(const Program& program, int compute_capability, std::int64_t array
 /// do together, of a warp.
 struct Work {
   InstructionMix mix = {};
-  double special_steps = 0;                   // instructions of what has an error bound
+  double special_steps = 0;  // instructions of what has an error bound
+  double conversions = 0;    // of 16-bit floats that are widened and rounded
+  /// Of all of these, those of integer units: no additions and products of floats.
+  double integer = 0;
   double wavefronts = 0;                      // of shared memory, that threads load and store
   double loaded_bytes = 0, stored_bytes = 0;  // of global memory, in whole sectors
   /// Instructions of wgmma, of those whose A is in registers, columns of all of them.

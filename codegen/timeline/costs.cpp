@@ -133,9 +133,10 @@ Cost Costs::of_work(const thread::Work& w, const Act& act, bool is_one_thread) c
   const double instructions = m.global_loads + m.global_stores + m.shared_loads + m.shared_stores +
                               m.operations + m.exchanges + m.barriers + m.multiply_adds + w.wgmma +
                               w.mma + (is_product ? 0 : w.tensor_bytes / bytes_of_matrices) +
-                              w.special_steps;
+                              w.special_steps + w.conversions;
   Cost cost;
   cost.of(Part::issue) = instructions * warps / warps_of_group;
+  cost.of(Part::integer) = w.integer * speeds_.integer_cycles * warps / warps_of_group;
   cost.of(Part::special) = m.special * speeds_.special_cycles * warps / warps_of_group;
   cost.of(Part::shared) = (w.wavefronts + m.exchanges) * warps;
   if (is_one_thread) cost.alone = instructions * speeds_.operation_latency;
@@ -170,7 +171,6 @@ Cost Costs::of_flight(const Act& act) const {
   case Kind::copy: {
     const double bytes = static_cast<double>(act.bytes);
     cost.of(Part::copies) = bytes / speeds_.copy_bytes;
-    cost.of(Part::shared) = bytes / wavefront;
     move(cost, bytes / blocks_of(s), s);  // what other blocks bring of it they read
     cost.behind = speeds_.copy_latency + (is_read_once(s) ? speeds_.device_latency : 0);
     break;

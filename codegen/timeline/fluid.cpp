@@ -12,6 +12,7 @@ constexpr double tiny = 1e-9;
 const char* name_of(Part part) {
   switch (part) {
   case Part::issue: return "issue slots";
+  case Part::integer: return "integer units";
   case Part::special: return "special functions";
   case Part::shared: return "shared memory";
   case Part::tensor: return "tensor cores";

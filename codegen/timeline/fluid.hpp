@@ -9,8 +9,18 @@
 
 namespace palladium::timeline {
 
-enum class Part : std::uint8_t { issue, special, shared, tensor, copies, l2, memory, sends };
-inline constexpr std::size_t parts = 8;
+enum class Part : std::uint8_t {
+  issue,
+  integer,
+  special,
+  shared,
+  tensor,
+  copies,
+  l2,
+  memory,
+  sends
+};
+inline constexpr std::size_t parts = 9;
 const char* name_of(Part part);
 
 /// For how many cycles each part is busy with it.

@@ -8,6 +8,7 @@ namespace palladium::timeline {
 struct Speeds {
   int compute_capability = 0;
   const char* device = "";
+  double ghz = 0;  // of its clock when all of it is at work
 
   // ---- tensor cores
   double wgmma_columns = 0;         // of m64nNk32B, in a cycle; 0: there are none
@@ -26,6 +27,8 @@ struct Speeds {
   double device_latency = 0;                  // ... and cycles more from the device's memory
 
   // ---- threads
+  double integer_cycles =
+      0;  // of what is no addition or product of floats, of a warp on its quarter
   double special_cycles = 0;  // of an approximation of a warp, on its quarter
   double special_latency = 0, shared_latency = 0, operation_latency = 0;
   double meet_one = 0, meet_more = 0;  // a barrier of one warpgroup, of several

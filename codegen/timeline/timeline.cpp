@@ -9,6 +9,7 @@
 
 #include "codegen/base/format.hpp"
 #include "codegen/thread/occupancy.hpp"
+#include "codegen/timeline/call.hpp"
 #include "codegen/timeline/window.hpp"
 
 namespace palladium::timeline {
@@ -44,8 +45,8 @@ bool add_loops(const Steps& steps, std::vector<Repeated>& all) {
 
 class Maker {
  public:
-  Maker(Model m, const Costs& costs, int blocks)
-      : m_(std::move(m)), costs_(costs), blocks_(blocks) {
+  Maker(Model m, const Costs& costs, int blocks, std::int64_t of_each)
+      : m_(std::move(m)), costs_(costs), blocks_(blocks), of_each_(of_each) {
     out_.device = costs.speeds().device;
   }
 
@@ -62,9 +63,16 @@ class Maker {
       const auto alone = Window(m_, events_, trace, loops.back(), 1).loop();
       trace = traced(blocks_, is_kernel, alone ? alone->cycles / blocks_ : 0);
     }
+    std::vector<Steady> steady;
     for (const Repeated r : loops)
-      if (auto loop = Window(m_, events_, trace, r, blocks_).loop())
+      if (auto loop = Window(m_, events_, trace, r, blocks_).loop()) {
+        steady.push_back({r, loop->cycles});
         out_.loops.push_back(*std::move(loop));
+      }
+    constexpr double cycles_of_microsecond = 1e3;  // of a GHz
+    if (of_each_ > 0)
+      if (const auto cycles = cycles_of_call(m_, steady, trace, blocks_, of_each_))
+        out_.microseconds = *cycles / (costs_.speeds().ghz * cycles_of_microsecond);
     return out_.loops.empty() ? unknown("nothing in it comes often enough") : std::move(out_);
   }
 
@@ -81,6 +89,7 @@ class Maker {
   const Model m_;
   const Costs& costs_;
   const int blocks_;
+  const std::int64_t of_each_;  // programs that come to a multiprocessor; 0: a call says it
   Events events_;
   Timeline out_;
 };
@@ -101,8 +110,8 @@ int blocks_of(const lowered::Program& l, int threads, std::int64_t shared_bytes)
   return thread::occupancy(l.machine.compute_capability, threads, resources).blocks;
 }
 
-Timeline timeline_of(Model m, const Costs& costs, int blocks) {
-  return Maker(std::move(m), costs, std::max(1, blocks)).run();
+Timeline timeline_of(Model m, const Costs& costs, int blocks, std::int64_t of_each) {
+  return Maker(std::move(m), costs, std::max(1, blocks), of_each).run();
 }
 
 Timeline timeline_of(const lowered::Program& l, const thread::Program& p, int blocks) {
@@ -111,8 +120,9 @@ Timeline timeline_of(const lowered::Program& l, const thread::Program& p, int bl
   if (speeds == nullptr)
     return {.unknown = fmt::format("how fast the parts of sm_{} are is not known", cc)};
   const int at_once = blocks > 0 ? blocks : blocks_of(l, p.threads, p.shared_bytes);
+  const int of_each = thread::blocks_of_call(l.graph, cc);
   return timeline_of(lowered::protocol::model_of(l, Detail::statements), Costs(l, p, *speeds),
-                     std::min(at_once, thread::blocks_of_call(l.graph, cc)));
+                     std::min(at_once, of_each), thread::programs_of_call(l.graph) ? of_each : 0);
 }
 
 }  // namespace palladium::timeline

@@ -18,7 +18,9 @@ int blocks_of(const lowered::Program& l, int threads, std::int64_t shared_bytes)
 /// a multiprocessor takes at once, where a call has as many for it; 0: blocks_of().
 Timeline timeline_of(const lowered::Program& l, const thread::Program& p, int blocks = 0);
 
-/// The same of what agents do, with its costs given.
-Timeline timeline_of(lowered::protocol::Model m, const Costs& costs, int blocks);
+/// The same of what agents do, with its costs given, and how many programs come to a
+/// multiprocessor; 0: only a call says it.
+Timeline timeline_of(lowered::protocol::Model m, const Costs& costs, int blocks,
+                     std::int64_t of_each = 0);
 
 }  // namespace palladium::timeline

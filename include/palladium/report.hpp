@@ -155,6 +155,9 @@ struct Timeline {
   };
   std::string device = {};   ///< whose figures these are: "H100 SXM"
   std::string unknown = {};  ///< why there are no loops; "" where there are
+  /// Of a call, all of whose arrays are in the L2 cache, at the clock that a device at work has; 0
+  /// where only a call knows its grid, or how often a loop goes round.
+  double microseconds = 0;
   std::vector<Loop> loops = {};
 };
 

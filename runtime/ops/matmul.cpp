@@ -42,8 +42,8 @@ Call product(const ShapeDtype& a, const ShapeDtype& b, const ShapeDtype* bias,
       .out_specs = {{{bm, bn}, both}},
       .compiler_params = {.num_stages = blocks.stages,
                           .persistent = blocks.persistent,
-                          .split_k = blocks.split_k,
-                          .expect = expected(blocks.are_chosen && a.dtype.bytes() == 2 && any)}};
+                          .split_k = blocks.split_k}};
+  if (blocks.are_chosen) of.compiler_params.expect = expected(a.dtype.bytes() == 2 && any);
   if (bias != nullptr) of.in_specs.push_back({{bn}, [](Index, Index j) { return j; }});
   return {body, std::move(of)};
 }

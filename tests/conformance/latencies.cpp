@@ -21,6 +21,7 @@ struct Timing {
   int times = 1;  // instructions of which each warp is in the middle of one
   int warpgroups = 1;
   std::string after = {};  // that uses what was computed
+  int asked = 2;           // warpgroups of which the slowest warp says it, from the first
 };
 
 /// The least of several times, in caches and between other processes' kernels; the slowest warp's.
@@ -71,8 +72,8 @@ Case cycles(const Timing& t) {
            spec);
   c.answer = [t](const Bodies& arrays) {
     std::uint64_t most = 0;
-    for (std::size_t i = 0; i < 4 * static_cast<std::size_t>(t.warpgroups); ++i)
-      most = std::max(most, element(arrays[1], i, 4));
+    const auto asked = static_cast<std::size_t>(std::min(t.warpgroups, t.asked));
+    for (std::size_t i = 0; i < 4 * asked; ++i) most = std::max(most, element(arrays[1], i, 4));
     return fmt::format("{:.1f}", static_cast<double>(most) / t.times);
   };
   return c;
@@ -152,13 +153,60 @@ void add_copy_times(std::vector<Case>& all) {
        .after = "sink += at; at = 0;"}));
 }
 
+// Of one warpgroup, alone and while another one multiplies, whose sums go through registers.
+void add_times_beside_products(std::vector<Case>& all) {
+  struct Operation {
+    const char *name, *call;
+  };
+  for (const Operation& f :
+       {Operation{"fma of f32 of one register", "f[i] = pl::fma(f[i], f[i], f[i])"},
+        {"fma of f32 of three registers", "f[i] = pl::fma(h[i], w, f[i])"},
+        {"product of f32 of two registers", "f[i] = h[i] * w"},
+        {"max of f32 of two registers", "f[i] = pl::max(f[i], h[i])"},
+        {"ex2.approx of one register", "f[i] = pl::exp2_approx(f[i])"}})
+    for (const char* products : {"", "64", "128", "256"}) {
+      const bool alone = *products == '\0';
+      const std::string n = alone ? "64" : products;
+      const std::string multiply = fmt::format(
+          "pl::wgmma_registers(d);\n      pl::wgmma_fence();\n      PL_UNROLL for (i32 i = 0; i < "
+          "64; ++i) pl::wgmma_m64n{}k16_f32_f16_f16(d, da, db, true);\n      pl::wgmma_commit();\n"
+          "      pl::wgmma_wait<0>();\n      pl::wgmma_registers(d);",
+          n);
+      all.push_back(cycles(
+          {.name = fmt::format("{}, 16 chains, 4 warps, {}", f.name,
+                               alone ? "alone" : "beside products of " + n + " columns"),
+           .prepare = fmt::format(
+               "const u64 da = pl::matrix_descriptor(s + 16384, 16, 1024, 128), db = "
+               "pl::matrix_descriptor(s + 32768, 16, 1024, 128);\n  f32 d[{0}];\n  PL_UNROLL for "
+               "(i32 i = 0; i < {0}; ++i) d[i] = 0;\n  f32 f[16], h[16], w = f32(t);\n  PL_UNROLL "
+               "for (i32 i = 0; i < 16; ++i) f[i] = 1.0f / f32(1 + t + i), h[i] = f[i] + w;",
+               std::stoi(n) / 2),
+           .timed = fmt::format("if (g == 0) {{\n      PL_UNROLL for (i32 k = 0; k < 48; ++k) {{ "
+                                "PL_UNROLL for (i32 i = 0; i < 16; ++i) {{ {}; asm volatile(\"\" : "
+                                "\"+f\"(f[i])); }} }}\n    }} else {{\n"
+                                "      {}\n    }}",
+                                f.call, alone ? "" : multiply),
+           .times = 48 * 16,
+           .warpgroups = 2,
+           .after =
+               fmt::format("PL_UNROLL for (i32 i = 0; i < 16; ++i) sink += u32(f[i] == 3.0f);"
+                           "\n    PL_UNROLL for (i32 i = 0; i < {}; ++i) sink += u32(d[i] != 0);",
+                           std::stoi(n) / 2),
+           .asked = 1}));
+    }
+}
+
 void add_arithmetic_times(std::vector<Case>& all) {
   struct Operation {
     const char *name, *call;
   };
-  for (const Operation& f : {Operation{"ex2.approx", "f[i] = pl::exp2_approx(f[i])"},
-                             {"fma of f32", "f[i] = pl::fma(f[i], f[i], f[i])"},
-                             {"a shuffle", "f[i] = pl::shuffle_xor(f[i], 1)"}})
+  for (const Operation& f :
+       {Operation{"ex2.approx", "f[i] = pl::exp2_approx(f[i])"},
+        {"fma of f32", "f[i] = pl::fma(f[i], f[i], f[i])"},
+        {"max of f32", "f[i] = pl::max(f[i], f[i + 1 & 15])"},
+        {"two f32 to bf16",
+         "f[i] = pl::bitcast<f32>(pl::pack(pl::to<bf16>(f[i]), pl::to<bf16>(f[i])))"},
+        {"a shuffle", "f[i] = pl::shuffle_xor(f[i], 1)"}})
     for (const int chains : {1, 16})
       for (const int warpgroups : {1, 2}) {
         if (chains == 1 && warpgroups == 2) continue;
@@ -176,6 +224,7 @@ void add_arithmetic_times(std::vector<Case>& all) {
                     .warpgroups = warpgroups,
                     .after = "PL_UNROLL for (i32 i = 0; i < 16; ++i) sink += u32(f[i] == 3.0f);"}));
       }
+  add_times_beside_products(all);
   for (const int chains : {1, 8})
     for (const int warpgroups : {1, 2}) {
       if (chains == 1 && warpgroups == 2) continue;

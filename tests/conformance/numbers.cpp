@@ -218,6 +218,21 @@ void add_arithmetic(std::vector<Case>& all) {
   };
   for (const char* n : {"add", "sub", "mul", "div", "rem", "min", "max"})
     add(n, numbers(), "(x, y)");
+  for (const char* n : {"add", "sub", "mul", "min", "max"}) {
+    // Of vectors, the first number for all of one operand, of an odd length, in place.
+    std::vector<Expression> together;
+    for (const char* t : {"f16", "bf16", "f32"})
+      for (const char* call :
+           {"_all<4>(h, a, a + 1)", "_all<4, 1, 0>(h, a, a + 1)", "_all<4, 0, 1>(h, a, a + 1)",
+            "_all<3>(h, a, a + 1)", "_all<4>(h, h, a)"})
+        for (const char* which : {"0", "1", "2"})
+          together.push_back(
+              {t, t,
+               fmt::format("[&] {{ {} a[5] = {{x, y, x, y, y}}, h[4] = {{y, x, x, y}}; "
+                           "pl::{}{}; return h[{}]; }}()",
+                           t, n, call, which)});
+    all.push_back(elementwise("arithmetic/" + std::string(n) + "_all", together, 1 << 13));
+  }
   for (const char* n : {"neg", "abs", "sign"}) add(n, numbers(), "(x)");
   for (const char* n : {"shift_left", "shift_right", "shift_right_logical"}) {
     add(n, integers_, "(x, y)");

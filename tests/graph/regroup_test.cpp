@@ -111,6 +111,26 @@ TEST_CASE("exp of what is small less a number of its row is exp2 of a contractio
   CHECK(power(false).find("exp2") == std::string::npos);
 }
 
+TEST_CASE("approximate maths multiplies numbers of a row before elements") {
+  const auto products = [](const std::string& text) {
+    std::size_t n = 0;
+    for (std::size_t at = 0; (at = text.find("f32[8] = mul", at)) != text.npos; ++at) ++n;
+    return n;
+  };
+  const auto scaled = [](HandMade& k, ValueId x) {
+    const ValueId by_sum = k.op(Op::Mul, {x, folded(k, Op::ReduceSum, x)});
+    return k.op(Op::Mul, {folded(k, Op::ReduceMax, x), by_sum});
+  };
+  CHECK(products(stored(scaled)) == 1);
+  CHECK(stored(scaled).find("f32[] = mul") != std::string::npos);
+  CHECK(products(stored(scaled, false)) == 2);
+  // What others use stays.
+  CHECK(stored([](HandMade& k, ValueId x) {
+          const ValueId by_sum = k.op(Op::Mul, {x, folded(k, Op::ReduceSum, x)});
+          return k.op(Op::Sub, {k.op(Op::Mul, {by_sum, folded(k, Op::ReduceMax, x)}), by_sum});
+        }).find("f32[] = mul") == std::string::npos);
+}
+
 TEST_CASE("products that others use, and constants that would overflow, stay") {
   CHECK(stored([](HandMade& k, ValueId x) {
           const ValueId p = times(k, x, 2);

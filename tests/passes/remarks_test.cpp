@@ -63,7 +63,7 @@ TEST_CASE("what is read where it is used is said with its line, unless it is the
       remarks(scaled(64, false)),
       ContainsSubstring(fmt::format(
           "{}: args[2]: read of global memory where the iteration needs it: 16,384 bytes are "
-          "awaited in each iteration, some 1,100 clocks in which nothing is multiplied",
+          "awaited in each iteration, some 1,000 clocks in which nothing is multiplied",
           line)));
   CHECK_THAT(remarks(scaled(64, true)), !ContainsSubstring("read of global memory"));
   CHECK_THAT(remarks(scaled(1, false)), !ContainsSubstring("read of global memory"));

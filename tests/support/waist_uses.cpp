@@ -91,6 +91,16 @@ void add_simple(std::vector<WaistUse>& all) {
       {"div_all", "pl::div_all<5>(f + 1, f + 6, f[0]); pl::div_all<12, true>(f, f, f[11]);"},
       {"to_all", "{ const i8 c[4] = {i8(u), 1, 2, 3}; pl::to_all<4>(h, c); pl::to_all<4>(b, c); "
                  "u8 d[2]; pl::to_all<2>(d, f); u += d[0] + d[1]; }"},
+      {"add_all", "pl::add_all<2>(h, h + 2, h + 4); pl::add_all<8, 1, 0>(b, b, b + 8); "
+                  "pl::add_all<3, 0, 1>(h, h, h + 4); pl::add_all<4>(f, f + 4, f + 8);"},
+      {"sub_all", "pl::sub_all<2>(h, h + 2, h + 4); pl::sub_all<8, 1, 0>(b, b, b + 8); "
+                  "pl::sub_all<3, 0, 1>(h, h, h + 4); pl::sub_all<4>(f, f + 4, f + 8);"},
+      {"mul_all", "pl::mul_all<2>(h, h + 2, h + 4); pl::mul_all<8, 1, 0>(b, b, b + 8); "
+                  "pl::mul_all<3, 0, 1>(h, h, h + 4); pl::mul_all<4>(f, f + 4, f + 8);"},
+      {"max_all", "pl::max_all<2>(h, h + 2, h + 4); pl::max_all<8, 1, 0>(b, b, b + 8); "
+                  "pl::max_all<3, 0, 1>(h, h, h + 4); pl::max_all<4>(f, f + 4, f + 8);"},
+      {"min_all", "pl::min_all<2>(h, h + 2, h + 4); pl::min_all<8, 1, 0>(b, b, b + 8); "
+                  "pl::min_all<3, 0, 1>(h, h, h + 4); pl::min_all<4>(f, f + 4, f + 8);"},
       {"div_by", "f[0] = pl::div_by(f[1], 3.0f, 0x1.5555555555558p-2);"},
       {"div_by_count", "f[0] = pl::div_by_count(f[1], f32(u >> 1));"},
       {"mul_wide", "u += u32(pl::mul_wide(i32(u), i32(u)) >> 32);"},

@@ -258,9 +258,10 @@ TEST_CASE("products as models have them agree") {
   check_turn(0, "low rank", low_rank_adapter(sizes, 16));
   check_turn(0, "norm", norm_matmul(sizes));
   check_turn(0, "activated", activated_matmul(sizes));
-  check_turn(0, "scaled", scaled_matmul({.m = 64, .n = 128, .k = 192, .tile = {64, 64, 64}}));
-  check_turn(0, "scaled along an axis",
-             scaled_matmul({.m = 64, .n = 128, .k = 192, .tile = {64, 64, 64}}, Style::grid));
+  const Sizes scaled{.m = 64, .n = 128, .k = 192, .tile = {64, 64, 64}};
+  check_turn(0, "scaled", scaled_matmul(scaled));
+  check_turn(0, "scaled, approximately", scaled_matmul(scaled, Style::loop, true));
+  check_turn(0, "scaled along an axis", scaled_matmul(scaled, Style::grid));
   for (const Sum sum : {Sum::carry, Sum::registers, Sum::shared})
     check_turn(0, "transposed",
                matmul({.m = 128, .n = 64, .k = 128, .tile = small, .sum = sum, .trans_out = true}));

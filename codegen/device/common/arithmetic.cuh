@@ -198,6 +198,22 @@ PL_FN f64 max(f64 a, f64 b) { return detail::greater_float(a, b); }
 PL_HALF_BINARY(max, f16)
 PL_HALF_BINARY(max, bf16)
 
+#define PL_ALL(name, one, of_pairs)                                                         \
+  template <int N, int A = 1, int B = 1, class T>                                           \
+  PL_FN void name(T* dst, const T* a, const T* b) {                                         \
+    if constexpr (N % 2 == 0 && detail::computes_pairs<T>()) {                              \
+      PL_UNROLL for (int i = 0; i < N; i += 2) detail::put_pair(                            \
+          dst + i, detail::of_pairs<T>(detail::pair_at<A>(a + A * i), detail::pair_at<B>(b + B * i))); \
+    } else {                                                                                \
+      PL_UNROLL for (int i = 0; i < N; ++i) dst[i] = pl::one(a[A * i], b[B * i]);           \
+    }                                                                                       \
+  }
+PL_ALL(add_all, add, sum_of_pairs)
+PL_ALL(sub_all, sub, difference_of_pairs)
+PL_ALL(mul_all, mul, product_of_pairs)
+PL_ALL(max_all, max, greater_of_pairs)
+PL_ALL(min_all, min, lesser_of_pairs)
+
 template <class T>
 PL_FN T shift_left(T a, T n) {
   const auto count = detail::unsigned_of(n);

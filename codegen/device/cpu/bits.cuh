@@ -87,6 +87,25 @@ PL_FN void convert_pair(H* dst, const I* src);
 template <bool Signed, class H>
 PL_FN void convert_halves(H* dst, const u8* src);
 
+template <class T>
+PL_FN constexpr bool computes_pairs() {
+  return false;
+}
+template <int Step, class H>
+PL_FN u32 pair_at(const H* x);
+template <class H>
+PL_FN void put_pair(H* dst, u32 pair);
+template <class H>
+PL_FN u32 sum_of_pairs(u32 a, u32 b);
+template <class H>
+PL_FN u32 difference_of_pairs(u32 a, u32 b);
+template <class H>
+PL_FN u32 product_of_pairs(u32 a, u32 b);
+template <class H>
+PL_FN u32 greater_of_pairs(u32 a, u32 b);
+template <class H>
+PL_FN u32 lesser_of_pairs(u32 a, u32 b);
+
 PL_FN f32 quotient(f32 a, f32 b) { return a / b; }
 PL_FN f32 rounded_quotient(f32 a, f64 r) {
   return f32(__builtin_bit_cast(f64, __builtin_bit_cast(u64, a * r) & ~u64(7)));

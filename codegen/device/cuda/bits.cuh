@@ -124,6 +124,79 @@ PL_FN u32 difference_of_pairs(u32 a, u32 b) {
   return r;
 }
 
+// Whether two 16-bit floats in a word are added, multiplied and compared by one instruction. f32 has
+// more than twice the bits of both: what is rounded to it first, and then to 16, is the same.
+template <class T>
+PL_FN constexpr bool computes_pairs() {
+#if __CUDA_ARCH__ >= 800
+  return is_half<T>;
+#else
+  return false;
+#endif
+}
+
+// Two neighbours, or (step 0) a number twice.
+template <int Step, class H>
+PL_FN u32 pair_at(const H* x) {
+  return bitcast<u16>(x[0]) | u32(bitcast<u16>(x[Step])) << 16;
+}
+template <class H>
+PL_FN void put_pair(H* dst, u32 pair) {
+  ::memcpy(dst, &pair, 4);
+}
+
+// What bf16 has no instruction for before sm_90 is a multiply-add of 1 or of -0.
+template <class H>
+PL_FN u32 sum_of_pairs(u32 a, u32 b) {
+  u32 r = 0;
+  if constexpr (same<H, f16>) {
+    asm("add.rn.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+  } else {
+#if __CUDA_ARCH__ >= 900
+    asm("add.rn.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+#elif __CUDA_ARCH__ >= 800
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(0x3f803f80), "r"(b));
+#endif
+  }
+  return r;
+}
+template <class H>
+PL_FN u32 product_of_pairs(u32 a, u32 b) {
+  u32 r = 0;
+  if constexpr (same<H, f16>) {
+    asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+  } else {
+#if __CUDA_ARCH__ >= 900
+    asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+#elif __CUDA_ARCH__ >= 800
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(0x80008000));
+#endif
+  }
+  return r;
+}
+template <class H>
+PL_FN u32 greater_of_pairs(u32 a, u32 b) {
+  u32 r = 0;
+#if __CUDA_ARCH__ >= 800
+  if constexpr (same<H, f16>)
+    asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+  else
+    asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+#endif
+  return r;
+}
+template <class H>
+PL_FN u32 lesser_of_pairs(u32 a, u32 b) {
+  u32 r = 0;
+#if __CUDA_ARCH__ >= 800
+  if constexpr (same<H, f16>)
+    asm("min.NaN.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+  else
+    asm("min.NaN.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+#endif
+  return r;
+}
+
 // a b + c of two bf16, rounded once.
 PL_FN u32 fused_pairs(u32 a, u32 b, u32 c) {
   u32 r = 0;
