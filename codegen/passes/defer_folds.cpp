@@ -133,7 +133,10 @@ class Deferral {
     if (dimensions.size() != 1 || x.shape.size() > 2) return {};
     const auto d = static_cast<std::size_t>(dimensions[0]);
     const bool is_last = d + 1 == x.shape.size();
-    if (is_last && !multiplies_) return parts_of_rows(fold, x.shape);
+    if (is_last && !multiplies_) {
+      const std::int64_t rows = graph::element_count(fold.type.shape);
+      return rows < l_.num_warps ? parts_of_rows(fold, x.shape) : parts_of_vectors(fold, x.shape);
+    }
     const std::int64_t along = x.shape[d], results = graph::element_count(fold.type.shape);
     const std::int64_t least = is_last ? elements_together : 1;
     const std::int64_t of_columns = multiplies_ ? elements_together : most_registers;
@@ -155,7 +158,6 @@ class Deferral {
   std::optional<Parts> parts_of_rows(const Inst& fold, const Extents& x) const {
     const std::int64_t along = x.back(), results = graph::element_count(fold.type.shape);
     const std::int64_t most = most_registers * l_.threads();
-    if (results >= l_.num_warps) return {};
     std::int64_t width = 1;
     while (results * width < most && along % (2 * width) == 0) width *= 2;
     if (results * along <= most) width = along;
@@ -167,6 +169,25 @@ class Deferral {
     p.kept.back() = width;
     p.cut.back() = along / width;
     p.cut.push_back(width);
+    return p;
+  }
+
+  // Where each warp has rows of its own a lane folds the vectors that it reads.
+  std::optional<Parts> parts_of_vectors(const Inst& fold, const Extents& x) const {
+    constexpr std::int64_t bytes_together = 16;
+    std::int64_t narrowest = bytes_together;
+    for (const ValueId v : made_of(fold.args[0]))
+      if (g_[v].op == Op::Load)
+        narrowest = std::min<std::int64_t>(narrowest, g_[v].type.dtype.bytes());
+    const std::int64_t along = x.back(), each = bytes_together / narrowest,
+                       parts = along / each * graph::element_count(fold.type.shape);
+    if (along % each != 0 || parts < l_.threads() || parts > most_registers * l_.threads())
+      return {};
+    const auto d = static_cast<std::int64_t>(x.size()) - 1;
+    Parts p{.cut = x, .kept = x, .dimension = d + 1, .part = d};
+    p.kept.back() = along / each;
+    p.cut.back() = along / each;
+    p.cut.push_back(each);
     return p;
   }
 

@@ -194,7 +194,7 @@ void add_values(std::vector<Case>& all) {
                           fmt::format("[&] {{ f32 a[6] = {{x, y, y, x, x, y}}; {} h[6]; "
                                       "pl::to_all<6>(h, a); return h[{}]; }}()",
                                       out, which)});
-  for (const char* out : {"f16", "bf16", "i8"})
+  for (const char* out : {"f16", "bf16", "f32", "i8"})
     for (const char* sign : {"true", "false"})
       for (const char* which : {"0", "1", "4", "7"})
         together.push_back({"u8", out,

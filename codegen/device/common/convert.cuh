@@ -82,7 +82,8 @@ PL_FN void to_all(To* dst, const From* src) {
 // Of halves of bytes, the lower one first, which have a sign or not.
 template <int N, bool Signed, class To>
 PL_FN void to_all(To* dst, const u8* src) {
-  if constexpr (N % 8 == 0 && detail::is_half<To> && detail::converts_fours<To, u8>()) {
+  if constexpr (N % 8 == 0 && (detail::is_half<To> || detail::same<To, f32>) &&
+                detail::converts_fours<To, u8>()) {
     PL_UNROLL for (int i = 0; i < N; i += 8) detail::convert_halves<Signed>(dst + i, src + i / 2);
   } else {
     PL_UNROLL for (int i = 0; i < N; ++i) {

@@ -492,6 +492,20 @@ PL_FN f32 fused(f32 a, f32 b, f32 c) {
   return r;
 }
 
+// Eight of 4 bits that become f32: 16^i n beside 2^23 is a sixteenth to the i-th of that, less what
+// 2^23 becomes.
+template <bool Signed>
+PL_FN void convert_halves(f32* dst, const u8* src) {
+  u32 x;
+  ::memcpy(&x, src, 4);
+  if (Signed) x ^= 0x88888888;
+  PL_UNROLL for (u32 i = 0; i < 8; ++i) {
+    const f32 one = 1.0f / f32(1 << 4 * (i % 4));
+    const u32 all = chosen_and_turned(i < 4 ? x : x >> 16, 15u << 4 * (i % 4), 0x4b000000);
+    dst[i] = fused(bitcast<f32>(all), one, -8388608.0f * one - (Signed ? 8.0f : 0.0f));
+  }
+}
+
 PL_FN int count_ones(u64 x) { return __popcll(x); }
 PL_FN int count_ones(u32 x) { return __popc(x); }
 PL_FN int count_ones(u16 x) { return __popc(x); }
