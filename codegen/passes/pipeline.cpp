@@ -15,6 +15,8 @@
 // alone. Of a loop of nothing but products that add to what the iteration before it left those of
 // one iteration are in flight: each overwrites, behind its own, what those before have read.
 //
+// Where shared memory has one slot for each fetch it is filled again as soon as it is read.
+//
 // Of several fetches of an iteration that take turns each has the next slot, where all of them at
 // once would leave too few.
 //
@@ -53,9 +55,8 @@ constexpr std::int64_t least_ahead = 3;
 
 class Pipelines {
  public:
-  // Of one slot the last `second` of a loop's fetches have another.
-  Pipelines(Program& l, int most, int second = 0)
-      : l_(l), g_(l.graph), most_(most), second_(second), given_(g_.bodies[0].num_stages) {}
+  Pipelines(Program& l, const SlotRoom& room)
+      : l_(l), g_(l.graph), room_(room), given_(g_.bodies[0].num_stages) {}
 
   void run() {
     for (Body& b : l_.bodies) {
@@ -174,11 +175,8 @@ class Pipelines {
     const bool wanted = turns || (obstacle == nullptr && is_worth_a_producer(over));
     std::map<std::size_t, int> slots =
         turns ? slots_by_turns(by_turns, moved, list[at].at)
-              : slots_for(l_, over, moved, most_, copied_for(over, wanted), wanted, list[at].at);
-    const bool of_one = most_ == 1 && fetched && trips(l_, over) > 1;
-    if (most_ < 2 && !of_one) tell_no_room(*over.body, moved);
-    if (of_one) give_second(slots), tell_of_one(*over.body, slots);
-    if (!of_one) std::erase_if(moved, [&](std::size_t i) { return slots.at(i) < 2; });
+              : slots_for(l_, over, moved, room_, copied_for(over, wanted), wanted, list[at].at);
+    std::erase_if(moved, [&](std::size_t i) { return !slots.contains(i); });
     if (moved.empty()) return 0;
     const RingId follows = wanted && !turns ? followed(*over.body, moved, slots) : RingId();
     const int of_first = slots.at(*moved.begin());
@@ -252,30 +250,6 @@ class Pipelines {
     return true;
   }
 
-  void give_second(std::map<std::size_t, int>& slots) const {
-    int left = second_;
-    for (auto copies = slots.rbegin(); copies != slots.rend() && left > 0; ++copies, --left)
-      copies->second = 2;
-  }
-
-  void tell_of_one(const Statements& body, const std::map<std::size_t, int>& slots) {
-    for (const auto& [i, of] : slots)
-      for (const Statement& s : copies_at(body, i))
-        if (of == 1)
-          l_.remarks.push_back(
-              {s.at, fmt::format("{}: copied into one slot, when that has been read: a block has "
-                                 "no more shared memory",
-                                 description_of_copied(l_, Copies(&s, 1)))});
-  }
-
-  void tell_no_room(const Statements& body, const std::set<std::size_t>& moved) {
-    for (const std::size_t i : moved) {
-      const Copies made = copies_at(body, i);
-      for (std::size_t k = 0; k < made.size(); ++k)
-        tell_not_pipelined(l_, made.subspan(k, 1), "a block has no more shared memory");
-    }
-  }
-
   // What the copies of a part need and are, for iterations to come.
   Ahead ahead_of(const Over& over, const std::set<std::size_t>& part,
                  const std::set<std::size_t>& needed) const {
@@ -318,7 +292,8 @@ class Pipelines {
   std::map<std::size_t, int> slots_by_turns(const Over& over, const std::set<std::size_t>& moved,
                                             Location at) {
     std::map<std::size_t, int> slots =
-        slots_for(l_, over, {*moved.begin()}, most_, copied_for(over, true), true, at);
+        slots_for(l_, over, {*moved.begin()}, room_, copied_for(over, true), true, at);
+    if (slots.empty()) return slots;
     const int of_each = slots.begin()->second;
     for (const std::size_t i : moved) slots[i] = of_each;
     return slots;
@@ -332,7 +307,7 @@ class Pipelines {
         once = once + shared_bytes(l_.storages[s]);
     const std::int64_t all = placed_bytes(l_).value_or(INT64_MAX / 2);
     const std::int64_t others = std::max<std::int64_t>(0, all - once.value_or(INT64_MAX / 2));
-    return most_ > 1 && !(once * least_ahead + others).within(0, l_.machine.max_shared_bytes);
+    return room_.most > 1 && !(once * least_ahead + others).within(0, l_.machine.max_shared_bytes);
   }
 
   // The ring of operands that threads store, if what is copied has a multiple of its slots, or may
@@ -608,7 +583,7 @@ class Pipelines {
 
   Program& l_;
   const graph::Graph& g_;
-  const int most_, second_;  // slots; fetches
+  const SlotRoom room_;
   const int given_;
   int loops_around_ = 0;
   Statements* top_ = nullptr;          // of a body that a producer can fetch for
@@ -635,26 +610,26 @@ bool copies_any(const Statements& list) {
 void build_pipelines(Program& l) {
   bool found = false;
   for_each_list(l, [&](const Statements& list) { found = found || copies_any(list); });
-  if (!found) return Pipelines(l, most_slots).run();
+  if (!found) return Pipelines(l, {most_slots}).run();
   int most = std::max(static_cast<int>(most_slots), l.graph.bodies[0].num_stages);
   for (const BlockMapping& m : l.graph.mapping.block_mappings) most = std::max(most, m.buffers);
   if (l.most_slots > 0) most = std::min(most, l.most_slots);
   const auto fits = [&](Program& built, int slots) {
-    Pipelines(built = l, slots).run();
+    Pipelines(built = l, {slots}).run();
     return built.rings.size() == l.rings.size() || fits_shared_memory(built);
   };
   Program best, built;
   if (fits(best, most)) return void(l = std::move(best));
   // Of one slot what is fetched has a ring, if the barriers have room.
   int fit = 1, too_many = most;
-  if (!fits(best, fit)) Pipelines(best = l, 0).run();
+  if (!fits(best, fit)) Pipelines(best = l, {}).run();
   while (too_many - fit > 1) {
     const int slots = fit + (too_many - fit) / 2;
     (fits(built, slots) ? fit : too_many) = slots;
     if (fit == slots) best = std::move(built);
   }
   for (int second = 1; fit == 1 && best.rings.size() > l.rings.size() + second; ++second) {
-    Pipelines(built = l, fit, second).run();
+    Pipelines(built = l, {fit, second}).run();
     if (!fits_shared_memory(built)) break;
     best = std::move(built);
   }

@@ -92,27 +92,58 @@ constexpr int most_blocks = 4;
 
 class Choice {
  public:
-  Choice(Program& l, const Over& over, int most, std::int64_t iterations, Location at)
-      : l_(l), over_(over), most_(most), iterations_(iterations), at_(at) {}
+  Choice(Program& l, const Over& over, const SlotRoom& room, std::int64_t iterations, Location at)
+      : l_(l), over_(over), room_(room), iterations_(iterations), at_(at) {}
 
   std::map<std::size_t, int> choose(const std::set<std::size_t>& moved, bool has_producer) {
+    if (room_.most < 2) return one_each(moved);
     std::map<std::size_t, int> slots;
     std::map<int, std::set<std::size_t>> copies;  // by what is given
     for (const std::size_t i : moved) copies[slots_given(l_, copies_at(*over_.body, i))].insert(i);
-    if (most_ < 2) {
-      for (const std::size_t i : moved) slots[i] = 1;
-      return slots;
-    }
     const std::int64_t taken = give_slots(copies, slots);
-    if (!copies.contains(0)) return slots;
-    const std::int64_t others =
-        placed_bytes(l_).value_or(INT64_MAX / 2) / std::max(1, l_.warpgroups) - slot_of(moved).once;
-    const int chosen = choose_slots(slot_of(copies[0]), others + taken, has_producer);
-    for (const std::size_t i : copies[0]) slots[i] = chosen;
+    if (copies.contains(0)) {
+      const std::int64_t others =
+          placed_bytes(l_).value_or(INT64_MAX / 2) / std::max(1, l_.warpgroups) -
+          slot_of(moved).once;
+      const int chosen = choose_slots(slot_of(copies[0]), others + taken, has_producer);
+      for (const std::size_t i : copies[0]) slots[i] = chosen;
+    }
+    std::erase_if(slots, [](const auto& of) { return of.second < 2; });
     return slots;
   }
 
  private:
+  std::map<std::size_t, int> one_each(const std::set<std::size_t>& moved) {
+    std::map<std::size_t, int> slots;
+    const bool fetched = std::ranges::all_of(
+        moved, [&](std::size_t i) { return bool(completed_by((*over_.body)[i])); });
+    const bool ahead = room_.most == 1 && fetched && trips(l_, over_) > 1;
+    for (const std::size_t i : moved)
+      if (ahead)
+        slots[i] = 1;
+      else
+        tell_no_room(i);
+    int left = room_.second;
+    for (auto copies = slots.rbegin(); copies != slots.rend() && left > 0; ++copies, --left)
+      copies->second = 2;
+    for (const auto& [i, of] : slots)
+      if (of == 1) tell_of_one(i);
+    return slots;
+  }
+
+  void tell_of_one(std::size_t at) {
+    for (const Statement& s : copies_at(*over_.body, at))
+      l_.remarks.push_back(
+          {s.at, fmt::format("{}: copied into one slot, when that has been read: a block has no "
+                             "more shared memory",
+                             description_of_copied(l_, Copies(&s, 1)))});
+  }
+
+  void tell_no_room(std::size_t at) {
+    for (const Statement& s : copies_at(*over_.body, at))
+      tell_not_pipelined(l_, Copies(&s, 1), "a block has no more shared memory");
+  }
+
   // What copies fill of a slot that they share.
   struct Slot {
     std::int64_t bytes = 0, alignment = 1;
@@ -141,13 +172,13 @@ class Choice {
     std::int64_t taken = 0;
     for (const auto& [given, of] : copies) {
       if (given == 0) continue;
-      if (most_ < given)
+      if (room_.most < given)
         l_.remarks.push_back(
             {at_, fmt::format("pipelined by {} stages, not {}: a block has no more "
                               "shared memory",
-                              most_, given)});
-      for (const std::size_t i : of) slots[i] = std::min(given, most_);
-      taken += std::min(given, most_) * slot_of(of).bytes;
+                              room_.most, given)});
+      for (const std::size_t i : of) slots[i] = std::min(given, room_.most);
+      taken += std::min(given, room_.most) * slot_of(of).bytes;
     }
     return taken;
   }
@@ -165,8 +196,8 @@ class Choice {
     const std::int64_t wanted =
         std::clamp(1 + cdiv(slot.fetched ? wanted_by_tma : wanted_bytes, slot.bytes * blocks),
                    fewest_slots, static_cast<std::int64_t>(most_slots));
-    const std::int64_t slots = std::min(
-        {wanted, std::max<std::int64_t>(fit, 2), static_cast<std::int64_t>(most_), iterations_});
+    const std::int64_t slots = std::min({wanted, std::max<std::int64_t>(fit, 2),
+                                         static_cast<std::int64_t>(room_.most), iterations_});
     return static_cast<int>(std::max<std::int64_t>(slots, 1));
   }
 
@@ -188,7 +219,7 @@ class Choice {
 
   Program& l_;
   const Over& over_;
-  const int most_;  // of which there is room
+  const SlotRoom room_;
   const std::int64_t iterations_;
   const Location at_;
 };
@@ -196,9 +227,9 @@ class Choice {
 }  // namespace
 
 std::map<std::size_t, int> slots_for(Program& l, const Over& over,
-                                     const std::set<std::size_t>& copies, int most,
+                                     const std::set<std::size_t>& copies, const SlotRoom& room,
                                      std::int64_t iterations, bool has_producer, Location at) {
-  return Choice(l, over, most, iterations, at).choose(copies, has_producer);
+  return Choice(l, over, room, iterations, at).choose(copies, has_producer);
 }
 
 }  // namespace palladium::passes

@@ -43,11 +43,19 @@ std::int64_t trips(const Program& l, const Over& over);
 /// More than these no loop is given that nobody gave any.
 inline constexpr std::int64_t most_slots = 5;
 
+/// For how many slots of each copy a block has room; of one slot each the last `second` fetches of
+/// a loop have another.
+struct SlotRoom {
+  int most = 0, second = 0;
+};
+
 /// For copies of a loop, each by where it begins, how many slots they have: what somebody asked for
-/// and else what hides the latency of memory, at most so many, and no more than iterations that are
-/// copied for one behind the other. What cannot be is a remark.
+/// and else what hides the latency of memory, as many as there is room for, and no more than
+/// iterations that are copied for one behind the other. Where that is one, fetches have it, filled
+/// again as soon as it is read; other copies are not made ahead, and not among the result. What
+/// cannot be is a remark.
 std::map<std::size_t, int> slots_for(Program& l, const Over& over,
-                                     const std::set<std::size_t>& copies, int most,
+                                     const std::set<std::size_t>& copies, const SlotRoom& room,
                                      std::int64_t iterations, bool has_producer, Location at);
 
 }  // namespace palladium::passes

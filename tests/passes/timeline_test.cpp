@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,7 @@ namespace {
 // Round numbers: waits and arrivals take no time.
 constexpr Speeds plain = {.compute_capability = 90,
                           .device = "paper",
+                          .ghz = 2,
                           .wgmma_columns = 2,
                           .wgmma_latency = 50,
                           .l2_bytes = 64,
@@ -51,7 +53,8 @@ class Loop {
     loop_ = {.kind = Step::Kind::loop,
              .question = {Question::Of::axis, 0},
              .bodies = {{}},
-             .counts = {iterations}};
+             .counts = {iterations},
+             .trips = iterations};
     if (slots > 0) add_ring(slots);
   }
 
@@ -87,6 +90,12 @@ class Loop {
     INFO(t.unknown);
     REQUIRE(t.loops.size() == 1);
     return t.loops[0];
+  }
+  /// Of a call in which the loop goes round so often and so many blocks come to a multiprocessor.
+  double microseconds(std::optional<std::int64_t> trips, std::int64_t of_each, int blocks = 1) {
+    for (Steps& steps : m_.steps) steps[0].trips = trips;
+    const timeline::Costs costs(l_, works_, plain);
+    return timeline::timeline_of(m_, costs, blocks, of_each).microseconds;
   }
   double cycles(const Speeds& speeds = plain, int blocks = 1) const {
     return of(speeds, blocks).cycles;
@@ -200,6 +209,25 @@ TEST_CASE("a loop without products takes its instructions, and the last one's re
   Loop special(0, 1, 24);
   special.computed({.mix = {.special = 10}});
   CHECK(special.cycles() == Approx(80));
+}
+
+TEST_CASE("a call takes what all iterations of its blocks take, one block behind the other") {
+  // 250 cycles for a product, 50 until its sum is there; 2,000 cycles are a microsecond.
+  const auto call = [](std::optional<std::int64_t> trips, std::int64_t of_each, int blocks = 1) {
+    Loop loop(4, 1, 40);
+    loop.multiplied(250, 0).fetched(64);
+    return loop.microseconds(trips, of_each, blocks);
+  };
+  CHECK((call(80, 1) - call(40, 1)) * 2000 == Approx(40 * 300));
+  CHECK(call(40, 1) * 2000 > 40 * 300);
+  CHECK(call(40, 1) * 2000 < 40 * 300 + 700);
+  CHECK(call(40, 3) == Approx(3 * call(40, 1)));
+  // Two blocks side by side hide what each waits for.
+  CHECK(call(400, 2, 2) < 0.9 * call(400, 2, 1));
+  CHECK(call(400, 3, 2) == Approx(2 * call(400, 2, 2)));
+  // What only a call knows.
+  CHECK(call({}, 1) == 0);
+  CHECK(call(40, 0) == 0);
 }
 
 TEST_CASE("the lanes of a timeline show two iterations, and nothing over another") {
