@@ -50,12 +50,16 @@ Nest::Together Nest::together(DType type, ExprId value, std::vector<thread::Call
       return {first == Affine() ? e_.address(x.variable) : e_.address(x.variable, e_.sum(first)),
               step};
   }
-  const VariableId all = unfilled("y", type, is_each ? vector_ : 1);
+  if (!is_each) {
+    const ExprId name = x.node == thread::Node::variable ? value : temporary("x", value);
+    return {e_.address(e_[name].variable), 0};
+  }
+  const VariableId all = unfilled("y", type, vector_);
   b_.declare_around(all);
-  const std::optional<Row> function = is_each ? of_all(x) : std::nullopt;
+  const std::optional<Row> function = of_all(x);
   if (!function) {
-    b_.add(thread::Assign{e_.element(all, is_each ? element_ : e_.number(0)), value});
-    return {e_.address(all), is_each ? 1 : 0};
+    b_.add(thread::Assign{e_.element(all, element_), value});
+    return {e_.address(all), 1};
   }
   const Together a = together(type, x.args[0], calls), b = together(type, x.args[1], calls);
   calls.push_back({.function = *function,

@@ -7,6 +7,7 @@
 #include "codegen/cuda/emit.hpp"
 #include "tests/support/differential.hpp"
 #include "tests/support/targets.hpp"
+#include "tests/support/tolerance.hpp"
 #include "tests/support/tracing.hpp"
 
 using namespace palladium;

@@ -13,6 +13,7 @@
 #include "palladium/palladium.hpp"
 #include "tests/support/differential.hpp"
 #include "tests/support/random_graph.hpp"
+#include "tests/support/tolerance.hpp"
 #include "tests/support/tracing.hpp"
 
 using namespace palladium;

@@ -8,6 +8,7 @@
 #include "codegen/cuda/lower.hpp"
 #include "tests/support/differential.hpp"
 #include "tests/support/kernels.hpp"
+#include "tests/support/tolerance.hpp"
 #include "tests/support/wgmma_lint.hpp"
 
 using namespace palladium;
