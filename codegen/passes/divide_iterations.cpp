@@ -278,7 +278,7 @@ class DividedIterations {
     Inst i = g_[v];
     const Location at = g_.location(v);
     i.type.shape[k] /= part_.parts;
-    if (i.op == Op::Load) return loaded_part(v, k);
+    if (i.op == Op::Load) return part_of_load(v, k);
     if (i.op == Op::Broadcast) {
       if (const auto from = broadcast_from(i, k)) i.args[0] = part_of(i.args[0], *from);
     } else if (i.op == Op::Transpose) {
@@ -289,23 +289,19 @@ class DividedIterations {
     return put(std::move(i), at);
   }
 
-  ValueId loaded_part(ValueId load, std::size_t k) {
+  ValueId part_of_load(ValueId load, std::size_t k) {
     const Location at = g_.location(load);
     const std::int64_t size = g_[load].type.shape[k] / part_.parts;
-    graph::Subscript s;
-    for (const std::int64_t extent : g_[load].type.shape) s.dims.push_back({.size = extent});
-    s.dims[k] = {.dynamic = true, .size = size};
     const ValueId start =
         put({Op::Mul, graph::Type::value(i32, {}), {}, {part_.number, number(size, at)}, {}}, at);
     const RegionId around = a_.region[index(before_)];
     Builder b(g_, around);
     const std::size_t end = g_[around].insts.size();
-    const ValueId view = b.at(g_[load].args[0], s, {start}, at);
-    const ValueId part = b.load(view, graph::no_value, graph::no_value, at);
+    const LoadedPart part = loaded_part(b, load, k, {.dynamic = true, .size = size}, start);
     g_[around].insts.resize(end);
-    insert_before(g_, view, before_);
-    insert_before(g_, part, before_);
-    return part;
+    insert_before(g_, part.view, before_);
+    insert_before(g_, part.load, before_);
+    return part.load;
   }
 
   // ---- instructions

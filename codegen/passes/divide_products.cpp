@@ -132,22 +132,10 @@ class DividedProducts {
     std::array<ValueId, 2> operands = {};
     for (const std::size_t i : {0, 1}) {
       const std::size_t k = graph::DotView::of(whole).contracting_dimension(i);
-      operands[i] = part.dynamic ? loaded_part(b, whole.args[i], k, part, start)
+      operands[i] = part.dynamic ? loaded_part(b, whole.args[i], k, part, start).load
                                  : computed_part(b, whole.args[i], k, part);
     }
     return b.add(Op::Dot, {operands[0], operands[1]}, whole.attr, {}, g_.location(dot));
-  }
-
-  ValueId loaded_part(Builder& b, ValueId load, std::size_t k, graph::SubscriptDim part,
-                      ValueId start) {
-    graph::Subscript s;
-    for (const std::int64_t extent : g_[load].type.shape) s.dims.push_back({.size = extent});
-    s.dims[k] = part;
-    const Location at = g_.location(load);
-    std::vector<ValueId> starts;
-    if (part.dynamic) starts.push_back(start);
-    const ValueId view = b.at(g_[load].args[0], s, std::move(starts), at);
-    return b.load(view, graph::no_value, graph::no_value, at);
   }
 
   // Whether it is computed, for nobody else, of loads alone.
@@ -159,7 +147,7 @@ class DividedProducts {
 
   // What is computed of loads is so of a part of them; of anything else a part is chosen.
   ValueId computed_part(Builder& b, ValueId v, std::size_t k, graph::SubscriptDim part) {
-    if (is_loaded(v)) return loaded_part(b, v, k, part, graph::no_value);
+    if (is_loaded(v)) return loaded_part(b, v, k, part, graph::no_value).load;
     const Inst whole = g_[v];
     const Location at = g_.location(v);
     graph::Type type = whole.type;
@@ -194,6 +182,19 @@ class DividedProducts {
 };
 
 }  // namespace
+
+LoadedPart loaded_part(graph::Builder& b, ValueId load, std::size_t dimension,
+                       graph::SubscriptDim part, ValueId start) {
+  const Graph& g = b.graph();
+  graph::Subscript s;
+  for (const std::int64_t extent : g[load].type.shape) s.dims.push_back({.size = extent});
+  s.dims[dimension] = part;
+  const Location at = g.location(load);
+  std::vector<ValueId> starts;
+  if (part.dynamic) starts.push_back(start);
+  const ValueId view = b.at(g[load].args[0], s, std::move(starts), at);
+  return {view, b.load(view, graph::no_value, graph::no_value, at)};
+}
 
 std::optional<Graph> divide_products(const Graph& g, const Division& division) {
   return DividedProducts(g, division).run();

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "codegen/graph/graph.hpp"
+#include "codegen/graph/builder.hpp"
 
 namespace palladium::passes {
 
@@ -17,5 +17,12 @@ struct Division {
 /// writes they are a loop; where one operand is computed they stand one behind the other. Nothing
 /// where no product has more than half as many parts.
 std::optional<graph::Graph> divide_products(const graph::Graph& g, const Division& division);
+
+/// Of what is loaded a part along a dimension, which begins at `start` where that is dynamic.
+struct LoadedPart {
+  graph::ValueId view = graph::no_value, load = graph::no_value;
+};
+LoadedPart loaded_part(graph::Builder& b, graph::ValueId load, std::size_t dimension,
+                       graph::SubscriptDim part, graph::ValueId start);
 
 }  // namespace palladium::passes

@@ -166,6 +166,10 @@ Cost Costs::of_flight(const Act& act) const {
     cost.of(Part::tensor) = w.wgmma_columns / speeds_.wgmma_columns +
                             w.wgmma_from_registers * speeds_.wgmma_from_registers;
     cost.of(Part::shared) = w.tensor_bytes / wavefront;
+    for (const auto& [part, share] : {std::pair(Part::issue, speeds_.wgmma_issue),
+                                      {Part::integer, speeds_.wgmma_integer},
+                                      {Part::special, speeds_.wgmma_special}})
+      cost.of(part) = share * cost.of(Part::tensor);
     cost.behind = speeds_.wgmma_latency;
     break;
   case Kind::copy: {

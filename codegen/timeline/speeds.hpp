@@ -14,6 +14,8 @@ struct Speeds {
   double wgmma_columns = 0;         // of m64nNk32B, in a cycle; 0: there are none
   double wgmma_from_registers = 0;  // cycles more of an instruction whose A is in registers
   double wgmma_latency = 0;         // until the sum is there and those who wait know it
+  /// Of the time that it takes, for how long it keeps from others what its sums need of registers.
+  double wgmma_issue = 0, wgmma_integer = 0, wgmma_special = 0;
   double mma_cycles = 0;            // of m16n8k32B of a warp, on its quarter
   double mma_latency = 0;
 

@@ -13,7 +13,7 @@ Kernel attention(AttentionOptions options) {
     check_attention(q, k, v, options);
     const std::int64_t heads = q.shape[1], d = q.shape[3], groups = k.shape[1],
                        causal = options.causal, share = groups ? heads / groups : 1,
-                       rows = q.dtype == f32 ? 64 : 128,
+                       rows = q.dtype == f32 || d <= 64 ? 64 : 128,
                        columns = keys_of_block(q.dtype, d, options);
     const Dim queries = q.shape[2], keys = k.shape[2], before = keys - queries;
     const Dim blocks = cdiv(queries, rows);

@@ -27,8 +27,8 @@ ShapeDtype columns(std::int64_t multiple, std::int64_t most) {
 
 std::vector<ShapeDtype> of_attention(std::int64_t multiple) {
   const Dim batch = some("b", multiple), queries = some("q", multiple), keys = some("k", multiple);
-  const ShapeDtype kv{{batch, 2, keys, 64}, f16};
-  return {{{batch, 8, queries, 64}, f16}, kv, kv};
+  const ShapeDtype kv{{batch, 2, keys, 128}, f16};
+  return {{{batch, 8, queries, 128}, f16}, kv, kv};
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ std::span<const Entry> registry() {
       {"attention",
        "attention of queries to keys, by heads",
        [] { return attention(); },
-       {{{2, 8, 1000, 64}, f16}, {{2, 2, 1000, 64}, f16}, {{2, 2, 1000, 64}, f16}},
+       {{{2, 8, 1000, 128}, f16}, {{2, 2, 1000, 128}, f16}, {{2, 2, 1000, 128}, f16}},
        of_attention},
       {"transpose", "columns as rows", transpose, {{{dim("m"), dim("n")}, f32}}},
       {"blur",

@@ -292,7 +292,7 @@ TEST_CASE("kernels that copy all ahead hear nothing of their loops") {
                                       "swiglu_loop",
                                       "swiglu_grid",
                                       "low_rank_adapter",
-                                      "attention_64_causal_op",
+                                      "attention_128_causal_op",
                                       "attention_128_full_op",
                                       "attention_128_window"};
   std::size_t seen = 0;

@@ -12,23 +12,15 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     pl::mbarrier_init(smem + 16, 1);
     pl::mbarrier_init(smem + 24, 1);
     pl::mbarrier_init(smem + 32, 1);
-    pl::mbarrier_init(smem + 40, 1);
     pl::mbarrier_init(smem + 48, 1);
+    pl::mbarrier_init(smem + 56, 1);
     pl::mbarrier_init(smem + 64, 1);
-    pl::mbarrier_init(smem + 72, 1);
-    pl::mbarrier_init(smem + 80, 1);
-    pl::mbarrier_init(smem + 88, 1);
-    pl::mbarrier_init(smem + 96, 1);
+    pl::mbarrier_init(smem + 80, 2);
+    pl::mbarrier_init(smem + 88, 2);
+    pl::mbarrier_init(smem + 96, 2);
     pl::mbarrier_init(smem + 112, 2);
     pl::mbarrier_init(smem + 120, 2);
     pl::mbarrier_init(smem + 128, 2);
-    pl::mbarrier_init(smem + 136, 2);
-    pl::mbarrier_init(smem + 144, 2);
-    pl::mbarrier_init(smem + 160, 2);
-    pl::mbarrier_init(smem + 168, 2);
-    pl::mbarrier_init(smem + 176, 2);
-    pl::mbarrier_init(smem + 184, 2);
-    pl::mbarrier_init(smem + 192, 2);
     pl::fence_mbarrier_init();
   }
   pl::block_sync();
@@ -48,10 +40,10 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
   pl::check(1000 > 0, "args[1]: the block is wholly out of bounds along dimension 2 (an index map gives block indices, not element offsets)");
   pl::check(1000 > 0, "args[2]: the block is wholly out of bounds along dimension 2 (an index map gives block indices, not element offsets)");
   const i32 j = (t & 3) * 2;
-  const u64 matrix0 = pl::matrix_descriptor(smem + 164864 + warpgroup * 8192, 16, 1024, 128);
+  const u64 matrix0 = pl::matrix_descriptor(smem + 197632 + warpgroup * 8192, 16, 1024, 128);
   const u64 matrix1 = pl::matrix_descriptor(smem + 1024, 16, 1024, 128);
   const bool tells = t % 128 == 0;
-  const u64 matrix2 = pl::matrix_descriptor(smem + 82944, 16384, 1024, 128);
+  const u64 matrix2 = pl::matrix_descriptor(smem + 99328, 16384, 1024, 128);
   const u32 rows0 = smem + u32((t & 16) ^ (t & 7) << 4 ^ (t & 224) << 6 ^ (t & 15) << 7);
   if (warpgroup == 2) {
     pl::setmaxnreg_dec<24>();
@@ -64,15 +56,17 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         const i32 v11 = pl::sub(7, v16);
         const i32 sx0 = pl::mul(v11, 128);
         const i32 v10 = sx0;
-        pl::mbarrier_wait(smem + fill0 * 8 + 112, phase_of_fill0 ^ 1);
-        pl::mbarrier_arrive_expect_tx(smem + fill0 * 8 + 16, 16384);
-        pl::tma_load(smem + fill0 * 16384 + 1024, map1, smem + fill0 * 8 + 16, {0, 0 + v10, start1, p0});
-        fill0 = fill0 == 4 ? 0 : (fill0 + 1);
+        pl::mbarrier_wait(smem + fill0 * 8 + 80, phase_of_fill0 ^ 1);
+        pl::mbarrier_arrive_expect_tx(smem + fill0 * 8 + 16, 32768);
+        pl::tma_load(smem + fill0 * 32768 + 1024, map1, smem + fill0 * 8 + 16, {0, 0 + v10, start1, p0});
+        pl::tma_load(smem + fill0 * 32768 + 1024 + 16384, map1, smem + fill0 * 8 + 16, {64, 0 + v10, start1, p0});
+        fill0 = fill0 == 2 ? 0 : (fill0 + 1);
         phase_of_fill0 = fill0 == 0 ? (phase_of_fill0 ^ 1) : phase_of_fill0;
-        pl::mbarrier_wait(smem + fill1 * 8 + 160, phase_of_fill1 ^ 1);
-        pl::mbarrier_arrive_expect_tx(smem + fill1 * 8 + 64, 16384);
-        pl::tma_load(smem + fill1 * 16384 + 82944, map2, smem + fill1 * 8 + 64, {0, 0 + v10, start1, p0});
-        fill1 = fill1 == 4 ? 0 : (fill1 + 1);
+        pl::mbarrier_wait(smem + fill1 * 8 + 112, phase_of_fill1 ^ 1);
+        pl::mbarrier_arrive_expect_tx(smem + fill1 * 8 + 48, 32768);
+        pl::tma_load(smem + fill1 * 32768 + 99328, map2, smem + fill1 * 8 + 48, {0, 0 + v10, start1, p0});
+        pl::tma_load(smem + fill1 * 32768 + 99328 + 16384, map2, smem + fill1 * 8 + 48, {64, 0 + v10, start1, p0});
+        fill1 = fill1 == 2 ? 0 : (fill1 + 1);
         phase_of_fill1 = fill1 == 0 ? (phase_of_fill1 ^ 1) : phase_of_fill1;
       }
     }
@@ -83,11 +77,12 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     PL_UNROLL for (i32 g = 0; g < 2; ++g) v15[g] = -0x1.93e594p+99f;
     f32 v14[2];
     PL_UNROLL for (i32 g = 0; g < 2; ++g) v14[g] = 0.0f;
-    f32 v13[32];
-    PL_UNROLL for (i32 r = 0; r < 32; ++r) v13[r] = 0.0f;
+    f32 v13[64];
+    PL_UNROLL for (i32 r = 0; r < 64; ++r) v13[r] = 0.0f;
     if (warpgroup == 0 && warp == 0 && pl::elect_one()) {
-      pl::mbarrier_arrive_expect_tx(smem, 16384);
-      pl::tma_load(smem + 164864, map0, smem, {0, start0, p1, p0});
+      pl::mbarrier_arrive_expect_tx(smem, 32768);
+      pl::tma_load(smem + 197632, map0, smem, {0, start0, p1, p0});
+      pl::tma_load(smem + 197632 + 16384, map0, smem, {64, start0, p1, p0});
     }
     pl::mbarrier_wait(smem, phase0);
     phase0 = phase0 ^ 1;
@@ -104,14 +99,14 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         pl::mbarrier_wait(smem + read0 * 8 + 16, phase_of_ring0);
         pl::wgmma_registers(v9);
         pl::wgmma_fence();
-        pl::wgmma_m64n128k16_f32_f16_f16_x4(v9, matrix0, matrix1 + u64(read0) * 1024, matrix0 + 2, matrix1 + u64(read0) * 1024 + 2, matrix0 + 4, matrix1 + u64(read0) * 1024 + 4, matrix0 + 6, matrix1 + u64(read0) * 1024 + 6, false);
+        pl::wgmma_m64n128k16_f32_f16_f16_x8(v9, matrix0, matrix1 + u64(read0) * 2048, matrix0 + 2, matrix1 + u64(read0) * 2048 + 2, matrix0 + 4, matrix1 + u64(read0) * 2048 + 4, matrix0 + 6, matrix1 + u64(read0) * 2048 + 6, matrix0 + 1024, matrix1 + u64(read0) * 2048 + 1024, matrix0 + 1026, matrix1 + u64(read0) * 2048 + 1026, matrix0 + 1028, matrix1 + u64(read0) * 2048 + 1028, matrix0 + 1030, matrix1 + u64(read0) * 2048 + 1030, false);
         pl::wgmma_commit();
         pl::wgmma_wait<0>();
         pl::wgmma_registers(v9);
         if (tells) {
-          pl::mbarrier_arrive(smem + read0 * 8 + 112, 1);
+          pl::mbarrier_arrive(smem + read0 * 8 + 80, 1);
         }
-        read0 = read0 == 4 ? 0 : (read0 + 1);
+        read0 = read0 == 2 ? 0 : (read0 + 1);
         phase_of_ring0 = read0 == 0 ? (phase_of_ring0 ^ 1) : phase_of_ring0;
         PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
           PL_UNROLL for (i32 g = 0; g < 2; ++g) {
@@ -134,14 +129,14 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         }
         f32 v6[2];
         PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-          const f32 x0 = v7[g] * 0x1.715476p-3f;
+          const f32 x0 = v7[g] * 0x1.0527dcp-3f;
           v6[g] = (v15[g] < (x0 - 7.0f)) ? x0 : v15[g];
         }
         PL_UNROLL for (i32 g = 0; g < 2; ++g) v5[g] = pl::exp2_approx(v15[g] - v6[g]);
         PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
           PL_UNROLL for (i32 g = 0; g < 2; ++g) {
             const f32 x0 = -v6[g];
-            PL_UNROLL for (i32 e = 0; e < 2; ++e) v9[rj * 4 + g * 2 + e] = pl::exp2_approx(pl::fma(v9[rj * 4 + g * 2 + e], 0x1.715476p-3f, x0));
+            PL_UNROLL for (i32 e = 0; e < 2; ++e) v9[rj * 4 + g * 2 + e] = pl::exp2_approx(pl::fma(v9[rj * 4 + g * 2 + e], 0x1.0527dcp-3f, x0));
           }
         }
         f32 v3[2];
@@ -165,7 +160,7 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         pl::wgmma_registers(v13);
         pl::wgmma_registers(v23);
         if (tells && (!(v16 == 1))) {
-          pl::mbarrier_arrive(before1 + 160, 1);
+          pl::mbarrier_arrive(before1 + 112, 1);
         }
         PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
           PL_UNROLL for (i32 g = 0; g < 2; ++g) {
@@ -175,7 +170,7 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
           }
         }
         if (pl::vote_any((v5[0] != 1.0f) || (v5[1] != 1.0f))) {
-          PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
+          PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
             PL_UNROLL for (i32 g = 0; g < 2; ++g) {
               PL_UNROLL for (i32 e = 0; e < 2; ++e) v13[rj * 4 + g * 2 + e] = v13[rj * 4 + g * 2 + e] * v5[g];
             }
@@ -184,13 +179,13 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         pl::mbarrier_wait(smem + read0 * 8 + 16, phase_of_ring0);
         pl::wgmma_registers(v9);
         pl::wgmma_fence();
-        pl::wgmma_m64n128k16_f32_f16_f16_x4(v9, matrix0, matrix1 + u64(read0) * 1024, matrix0 + 2, matrix1 + u64(read0) * 1024 + 2, matrix0 + 4, matrix1 + u64(read0) * 1024 + 4, matrix0 + 6, matrix1 + u64(read0) * 1024 + 6, false);
+        pl::wgmma_m64n128k16_f32_f16_f16_x8(v9, matrix0, matrix1 + u64(read0) * 2048, matrix0 + 2, matrix1 + u64(read0) * 2048 + 2, matrix0 + 4, matrix1 + u64(read0) * 2048 + 4, matrix0 + 6, matrix1 + u64(read0) * 2048 + 6, matrix0 + 1024, matrix1 + u64(read0) * 2048 + 1024, matrix0 + 1026, matrix1 + u64(read0) * 2048 + 1026, matrix0 + 1028, matrix1 + u64(read0) * 2048 + 1028, matrix0 + 1030, matrix1 + u64(read0) * 2048 + 1030, false);
         pl::wgmma_commit();
-        pl::mbarrier_wait(smem + read1 * 8 + 64, phase_of_ring1);
+        pl::mbarrier_wait(smem + read1 * 8 + 48, phase_of_ring1);
         pl::wgmma_registers(v13);
         pl::wgmma_registers(v23);
         pl::wgmma_fence();
-        pl::wgmma_m64n64k16_f32_f16_f16_rs_x8<true>(v13, v23, matrix2 + u64(read1) * 1024, matrix2 + u64(read1) * 1024 + 128, matrix2 + u64(read1) * 1024 + 256, matrix2 + u64(read1) * 1024 + 384, matrix2 + u64(read1) * 1024 + 512, matrix2 + u64(read1) * 1024 + 640, matrix2 + u64(read1) * 1024 + 768, matrix2 + u64(read1) * 1024 + 896, true);
+        pl::wgmma_m64n128k16_f32_f16_f16_rs_x8<true>(v13, v23, matrix2 + u64(read1) * 2048, matrix2 + u64(read1) * 2048 + 128, matrix2 + u64(read1) * 2048 + 256, matrix2 + u64(read1) * 2048 + 384, matrix2 + u64(read1) * 2048 + 512, matrix2 + u64(read1) * 2048 + 640, matrix2 + u64(read1) * 2048 + 768, matrix2 + u64(read1) * 2048 + 896, true);
         pl::wgmma_commit();
         before1 = smem + read1 * 8;
         read1 = read0;
@@ -198,9 +193,9 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         pl::wgmma_wait<1>();
         pl::wgmma_registers(v9);
         if (tells) {
-          pl::mbarrier_arrive(smem + read0 * 8 + 112, 1);
+          pl::mbarrier_arrive(smem + read0 * 8 + 80, 1);
         }
-        read0 = read0 == 4 ? 0 : (read0 + 1);
+        read0 = read0 == 2 ? 0 : (read0 + 1);
         phase_of_ring0 = read0 == 0 ? (phase_of_ring0 ^ 1) : phase_of_ring0;
         PL_UNROLL for (i32 r = 0; r < 64; ++r) v9[r] = v9[r];
         f32 v7[2];
@@ -217,14 +212,14 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         }
         f32 v6[2];
         PL_UNROLL for (i32 g = 0; g < 2; ++g) {
-          const f32 x0 = v7[g] * 0x1.715476p-3f;
+          const f32 x0 = v7[g] * 0x1.0527dcp-3f;
           v6[g] = (v15[g] < (x0 - 7.0f)) ? x0 : v15[g];
         }
         PL_UNROLL for (i32 g = 0; g < 2; ++g) v5[g] = pl::exp2_approx(v15[g] - v6[g]);
         PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
           PL_UNROLL for (i32 g = 0; g < 2; ++g) {
             const f32 x0 = -v6[g];
-            PL_UNROLL for (i32 e = 0; e < 2; ++e) v9[rj * 4 + g * 2 + e] = pl::exp2_approx(pl::fma(v9[rj * 4 + g * 2 + e], 0x1.715476p-3f, x0));
+            PL_UNROLL for (i32 e = 0; e < 2; ++e) v9[rj * 4 + g * 2 + e] = pl::exp2_approx(pl::fma(v9[rj * 4 + g * 2 + e], 0x1.0527dcp-3f, x0));
           }
         }
         f32 v3[2];
@@ -254,23 +249,23 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
         }
       }
       if (pl::vote_any((v5[0] != 1.0f) || (v5[1] != 1.0f))) {
-        PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
+        PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
           PL_UNROLL for (i32 g = 0; g < 2; ++g) {
             PL_UNROLL for (i32 e = 0; e < 2; ++e) v13[rj * 4 + g * 2 + e] = v13[rj * 4 + g * 2 + e] * v5[g];
           }
         }
       }
-      pl::mbarrier_wait(smem + read1 * 8 + 64, phase_of_ring1);
+      pl::mbarrier_wait(smem + read1 * 8 + 48, phase_of_ring1);
       pl::wgmma_registers(v13);
       pl::wgmma_registers(v23);
       pl::wgmma_fence();
-      pl::wgmma_m64n64k16_f32_f16_f16_rs_x8<true>(v13, v23, matrix2 + u64(read1) * 1024, matrix2 + u64(read1) * 1024 + 128, matrix2 + u64(read1) * 1024 + 256, matrix2 + u64(read1) * 1024 + 384, matrix2 + u64(read1) * 1024 + 512, matrix2 + u64(read1) * 1024 + 640, matrix2 + u64(read1) * 1024 + 768, matrix2 + u64(read1) * 1024 + 896, true);
+      pl::wgmma_m64n128k16_f32_f16_f16_rs_x8<true>(v13, v23, matrix2 + u64(read1) * 2048, matrix2 + u64(read1) * 2048 + 128, matrix2 + u64(read1) * 2048 + 256, matrix2 + u64(read1) * 2048 + 384, matrix2 + u64(read1) * 2048 + 512, matrix2 + u64(read1) * 2048 + 640, matrix2 + u64(read1) * 2048 + 768, matrix2 + u64(read1) * 2048 + 896, true);
       pl::wgmma_commit();
       pl::wgmma_wait<0>();
       pl::wgmma_registers(v13);
       pl::wgmma_registers(v23);
       if (tells) {
-        pl::mbarrier_arrive(smem + read1 * 8 + 160, 1);
+        pl::mbarrier_arrive(smem + read1 * 8 + 112, 1);
       }
       before1 = smem + read1 * 8;
       read1 = read0;
@@ -278,20 +273,21 @@ PL_KERNEL(384) attention_kernel(const f16* in0, const f16* in1, const f16* in2, 
     }
     pl::program_sync<8>();
     {
-      f16 o0[32];
-      PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
+      f16 o0[64];
+      PL_UNROLL for (i32 rj = 0; rj < 16; ++rj) {
         PL_UNROLL for (i32 g = 0; g < 2; ++g) {
           PL_UNROLL for (i32 e = 0; e < 2; ++e) o0[rj * 4 + g * 2 + e] = pl::to<f16>(v13[rj * 4 + g * 2 + e] * pl::rcp_approx(v14[g]));
         }
       }
-      PL_UNROLL for (i32 rj = 0; rj < 4; ++rj) {
-        pl::stmatrix_x4((rows0 ^ u32(rj * 32)) + 1024, o0 + rj * 8);
+      PL_UNROLL for (i32 rj = 0; rj < 8; ++rj) {
+        pl::stmatrix_x4((rows0 ^ u32(((rj * 32) & 127))) + u32(rj * 32 >> 7) * 16384 + 1024, o0 + rj * 8);
       }
     }
     pl::fence_async_shared();
     pl::program_sync<8>();
     if (warpgroup == 0 && warp == 0 && pl::elect_one()) {
       pl::tma_store(map3, smem + 1024, {0, start0, p1, p0});
+      pl::tma_store(map3, smem + 1024 + 16384, {64, start0, p1, p0});
       pl::bulk_commit();
     }
     if (warpgroup == 0 && warp == 0 && pl::elect_one()) {
