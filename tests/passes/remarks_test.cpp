@@ -69,6 +69,40 @@ TEST_CASE("what is read where it is used is said with its line, unless it is the
   CHECK_THAT(remarks(scaled(1, false)), !ContainsSubstring("read of global memory"));
 }
 
+TEST_CASE("a product that is multiplied by one number of its row after another is told of") {
+  enum class Way { twice, once, by_elements, used_between };
+  const auto scaled = [](Way way, bool approx_math = false) {
+    const auto body = [=](Ref a, Ref b, Ref rows, Ref column, Ref o) {
+      const auto step = [&](const Value& i, const Value& sum) {
+        const Value product = dot(a[{_, ds(i * 64, 64)}], b[{ds(i * 64, 64), _}]);
+        const Value of_rows = rows[{_, ds(i, 1)}], of_all = column[{0, i}];
+        switch (way) {
+        case Way::twice: return sum + product * of_rows * of_all;
+        case Way::once: return sum + product * (of_rows * of_all);
+        case Way::by_elements: return sum + product * of_rows * column[{0, ds(0, 64)}];
+        case Way::used_between: break;
+        }
+        const Value half = product * of_rows;
+        return sum + half * of_all + half;
+      };
+      o[_] = loop(0, steps, step, zeros({64, 64}, f32));
+    };
+    graph::Graph g = traced(
+        body,
+        {.name = "k",
+         .out_type = {{64, 64}, f32},
+         .compiler_params = {.num_warps = 4, .approx_math = approx_math}},
+        {array({64, 512}, f16), array({512, 64}, f16), array({64, steps}), array({1, 64 * steps})});
+    return remarks(g);
+  };
+  const auto told = ContainsSubstring("x * (a * b) multiplies it once");
+  CHECK_THAT(scaled(Way::twice), told);
+  CHECK_THAT(scaled(Way::twice, true), !told);
+  CHECK_THAT(scaled(Way::once), !told);
+  CHECK_THAT(scaled(Way::by_elements), !told);  // both together are as many numbers as elements
+  CHECK_THAT(scaled(Way::used_between), !told);
+}
+
 TEST_CASE(
     "an operand that is converted or computed is said to be awaited, one of a product is not") {
   // Rows of 68 elements begin where TMA cannot.
