@@ -20,7 +20,7 @@ struct Device {
 constexpr Device devices[] = {
     {75, 1.59, 320, 20, 512, 512},
     {80, 1.41, 2039, 47, 1024, 1024},
-    {90, 1.755, 3352, 46, 2048, 1270},
+    {90, 1.755, 3352, 64, 2048, 1270},
 };
 
 constexpr double schedulers = 4, special_units = 16, fma_units = 128;

@@ -9,8 +9,8 @@ namespace palladium::ops {
 namespace {
 
 // Of a H100 or H200 (benchmarks/NOTES.md): a clock's multiply-adds of operands of one byte, and the
-// bytes that L2 gives a multiprocessor in one when all ask for some.
-constexpr double multiply_adds = 4096, bytes_of_clock = 46;
+// least bytes that L2 gives a multiprocessor in one when all ask for some.
+constexpr double multiply_adds = 4096, bytes_of_clock = 59;
 constexpr std::int64_t multiprocessors = 132;
 constexpr std::int64_t in_large_clusters = 128;  // of 4 and 8 blocks: the others have none
 // Not measured: what it takes blocks of a cluster to begin and to meet, and the bytes that one

@@ -184,10 +184,10 @@ TEST_CASE("a product is predicted to take what its tensor cores do, or its opera
   const Prediction p = predicted(f16, 90);
   CHECK(p.device == "H100 SXM");
   CHECK(p.tensor == 64 * 128 * 256 * 64 / 2048.0);
-  // Both operands of each step, and the result, at 46 bytes in a clock.
-  CHECK(p.memory == (64 * (128 + 256) * 64 * 2 + 128 * 256 * 4) / 46.0);
-  CHECK(p.clocks() == p.memory);
-  CHECK(p.microseconds == 2 * p.memory / 1755);
+  // Both operands of each step, and the result, at 64 bytes in a clock.
+  CHECK(p.memory == (64 * (128 + 256) * 64 * 2 + 128 * 256 * 4) / 64.0);
+  CHECK(p.clocks() == p.tensor);
+  CHECK(p.microseconds == 2 * p.tensor / 1755);
   // Operands of both warpgroups, B for each of them.
   CHECK(p.shared >= 64 * (128 * 64 + 2 * 256 * 64) * 2 / 128);
   CHECK(p.shared < p.tensor);
@@ -199,7 +199,7 @@ TEST_CASE("what only moves elements is predicted to take what memory does") {
   const graph::Graph g = add_graph(1 << 24, 1024);
   const Prediction p = cuda::report(g, {.compute_capability = 90}).prediction;
   CHECK(p.microseconds == 3 * 4 * (1 << 24) / 3352e3);
-  CHECK(p.memory == 3 * 4 * 1024 / 46.0);
+  CHECK(p.memory == 3 * 4 * 1024 / 64.0);
   CHECK(p.clocks() == p.memory);
   CHECK(p.tensor == 0);
   CHECK(p.special == 0);
@@ -214,7 +214,7 @@ TEST_CASE("what only moves elements is predicted to take what memory does") {
 TEST_CASE("a softmax is predicted to take the special functions of its rows") {
   const Prediction p = cuda::report(softmax_graph(1024), {.compute_capability = 90}).prediction;
   CHECK(p.special == 1024 / 16.0);
-  CHECK(p.memory == 2 * 4 * 1024 / 46.0);
+  CHECK(p.memory == 2 * 4 * 1024 / 64.0);
   CHECK(p.issue > 0);
   CHECK(p.tensor == 0);
 }
