@@ -41,7 +41,7 @@ VariableId Nest::combined(DType type, ExprId value) {
 Nest::Together Nest::together(DType type, ExprId value, std::vector<thread::Call>& calls) {
   const thread::Expr x = e_[unnamed(value)];
   const bool is_each = (e_.depends(value) & (thread::on_element | thread::in_element)) != 0;
-  if (x.node == thread::Node::element) {
+  if (x.node == thread::Node::element && e_[x.variable].type == type) {
     const Affine at = e_.affine(x.args[0]);
     const std::int64_t step = at.coefficient(element_);
     const Affine first = at.without(element_);

@@ -161,7 +161,7 @@ void add_times_beside_products(std::vector<Case>& all) {
   for (const Operation& f :
        {Operation{"fma of f32 of one register", "f[i] = pl::fma(f[i], f[i], f[i])"},
         {"fma of f32 of three registers", "f[i] = pl::fma(h[i], w, f[i])"},
-        {"product of f32 of two registers", "f[i] = h[i] * w"},
+        {"product of f32 of two registers", "f[i] = f[i] * h[i]"},
         {"max of f32 of two registers", "f[i] = pl::max(f[i], h[i])"},
         {"ex2.approx of one register", "f[i] = pl::exp2_approx(f[i])"}})
     for (const char* products : {"", "64", "128", "256"}) {
