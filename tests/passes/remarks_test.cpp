@@ -70,29 +70,36 @@ TEST_CASE("what is read where it is used is said with its line, unless it is the
 }
 
 TEST_CASE("a product that is multiplied by one number of its row after another is told of") {
-  enum class Way { twice, once, by_elements, used_between };
-  const auto scaled = [](Way way, bool approx_math = false) {
+  enum class Way { twice, once, by_elements, used_between, before };
+  const auto scaled = [](Way way, bool approx_math = false, DType from = f16, DType to = f32) {
     const auto body = [=](Ref a, Ref b, Ref rows, Ref column, Ref o) {
+      const auto part = [&](const Value& i) {
+        return dot(a[{_, ds(i * 64, 64)}], b[{ds(i * 64, 64), _}], {.preferred_element_type = to});
+      };
+      Value first;
+      if (way == Way::before) first = part(0) * rows[{_, ds(0, 1)}];
       const auto step = [&](const Value& i, const Value& sum) {
-        const Value product = dot(a[{_, ds(i * 64, 64)}], b[{ds(i * 64, 64), _}]);
+        if (way == Way::before) return sum + first * column[{0, i}];
+        const Value product = part(i);
         const Value of_rows = rows[{_, ds(i, 1)}], of_all = column[{0, i}];
         switch (way) {
         case Way::twice: return sum + product * of_rows * of_all;
         case Way::once: return sum + product * (of_rows * of_all);
         case Way::by_elements: return sum + product * of_rows * column[{0, ds(0, 64)}];
-        case Way::used_between: break;
+        case Way::used_between:
+        case Way::before: break;
         }
         const Value half = product * of_rows;
         return sum + half * of_all + half;
       };
-      o[_] = loop(0, steps, step, zeros({64, 64}, f32));
+      o[_] = loop(0, steps, step, zeros({64, 64}, to));
     };
-    graph::Graph g = traced(
-        body,
-        {.name = "k",
-         .out_type = {{64, 64}, f32},
-         .compiler_params = {.num_warps = 4, .approx_math = approx_math}},
-        {array({64, 512}, f16), array({512, 64}, f16), array({64, steps}), array({1, 64 * steps})});
+    graph::Graph g = traced(body,
+                            {.name = "k",
+                             .out_type = {{64, 64}, to},
+                             .compiler_params = {.num_warps = 4, .approx_math = approx_math}},
+                            {array({64, 512}, from), array({512, 64}, from), array({64, steps}, to),
+                             array({1, 64 * steps}, to)});
     return remarks(g);
   };
   const auto told = ContainsSubstring("x * (a * b) multiplies it once");
@@ -101,6 +108,8 @@ TEST_CASE("a product that is multiplied by one number of its row after another i
   CHECK_THAT(scaled(Way::once), !told);
   CHECK_THAT(scaled(Way::by_elements), !told);  // both together are as many numbers as elements
   CHECK_THAT(scaled(Way::used_between), !told);
+  CHECK_THAT(scaled(Way::before), !told);                 // once by what is computed in the loop
+  CHECK_THAT(scaled(Way::twice, false, i8, i32), !told);  // approximate maths leaves integers alone
 }
 
 TEST_CASE(
